@@ -14,16 +14,17 @@
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-PYTEST_ARGS ?= -n auto --maxprocesses 8
+# Tests of one group run in one process: those on a Ray cluster share it.
+PYTEST_ARGS ?= -n auto --maxprocesses 8 --dist loadgroup
 DEMO_ARGS ?=
 BENCH_ARGS ?= sim
 RESULTS ?= rlscheduler_lublin type_aware_placement few_preemptions milp_placement \
-  common_workload whatif_fidelity run_time_prediction tuned_schedulers winning_policy \
+  suites common_workload whatif_fidelity run_time_prediction tuned_schedulers winning_policy \
   preemptive_index meta_regimes mixed_clusters gate_transfer gate_frontier gate_inputs \
   hold_and_preempt racks_and_failures distilled_gates continuous_runs packing whatif_causes \
   five_headlines
 RESULTS_ARGS ?=
-TRAINED_RESULTS := distilled_gates learning_first_step five_headlines
+TRAINED_RESULTS := distilled_gates learning_first_step five_headlines suites
 
 VENV := .venv
 BIN := $(VENV)/bin

@@ -178,6 +178,36 @@ def shipped() -> str:
     )
 
 
+def bandits() -> str:
+    """Return the schedulers that learn within the run."""
+    from berthline.policies.bandits import BANDITS, PREFIX
+
+    return table(
+        ("scheduler", "options, with defaults", "chooses"),
+        (
+            (
+                code(f"{PREFIX}{name}"),
+                options({option: default for option, (default, _, _) in kind.options.items()}),
+                kind.meaning,
+            )
+            for name, kind in BANDITS.items()
+        ),
+    )
+
+
+def perturbations() -> str:
+    """Return the kinds of perturbations."""
+    from berthline.experiments.perturbations import KINDS
+
+    return table(
+        ("kind", "value", "meaning", "in the suite `robustness`"),
+        (
+            (code(name), kind.form, kind.meaning, ", ".join(map(code, kind.shipped)))
+            for name, kind in KINDS.items()
+        ),
+    )
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "words of a job": lambda: words("job"),
     "words of a node": lambda: words("node"),
@@ -190,5 +220,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "preemptions": preemptions,
     "spaces": spaces,
     "shipped": shipped,
+    "bandits": bandits,
+    "perturbations": perturbations,
 }
 """Each generated part and what makes it."""

@@ -8,7 +8,7 @@ import berthline
 
 PACKAGE = Path(berthline.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z]")
-COMMAND = re.compile(r"\b(berthline [a-z]+|sacct) .*--[a-z]", re.DOTALL)
+COMMAND = re.compile(r"\b(berthline [a-z]+|sacct|ray [a-z]+|SBATCH) .*--[a-z]", re.DOTALL)
 
 
 def texts_of(path):

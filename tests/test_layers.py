@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 LAYERS = {
     "base": "",
+    "engines": "base",
     "model": "base",
     "runs.run_layout": "base",
     "tasks.task_table": "base",
@@ -29,15 +30,16 @@ LAYERS = {
     "runs": "base model runs.run_layout policies traces evaluate.metrics sim",
     "view": "base model evaluate.metrics",
     "env": "base model policies traces evaluate.metrics sim runs view",
-    "evaluate": "base model runs.run_layout policies traces evaluate.metrics sim runs env",
-    "experiments": "base model runs.run_layout policies traces evaluate.metrics sim runs evaluate",
-    "report": "base model runs.run_layout policies traces evaluate.metrics sim runs evaluate"
-    " experiments",
+    "evaluate": "base model runs.run_layout policies traces evaluate.metrics sim runs env engines",
     "learn.networks": "base env",
     "learn": "base model runs.run_layout tasks.task_table policies traces evaluate.metrics sim runs"
-    " evaluate env learn.networks",
+    " evaluate env learn.networks engines",
     "deploy": "base model policies sim view env learn.networks",
     "tasks": "base model policies traces sim evaluate env deploy tasks.task_table",
+    "experiments": "base engines model runs.run_layout policies traces evaluate.metrics sim runs"
+    " env evaluate learn deploy",
+    "report": "base model runs.run_layout policies traces evaluate.metrics sim runs evaluate"
+    " experiments",
     "compat": "base env",
     "cli": "*",
     "top": "*",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from berthline.deploy.export_policy import export_policy as export_policy
     from berthline.deploy.given_policy import Policy as Policy
     from berthline.deploy.onnx_policy import OnnxPolicy as OnnxPolicy
+    from berthline.engines.engine import Engine as Engine
     from berthline.env.columns import register_columns as register_columns
     from berthline.env.presets import register_preset as register_preset
     from berthline.env.rewards import register_reward as register_reward
@@ -73,6 +74,7 @@ _HOME = {
     "BerthlineError": "berthline.errors",
     "Cluster": "berthline.model.cluster",
     "Decision": "berthline.sim.snapshots.decide",
+    "Engine": "berthline.engines.engine",
     "EnergyRate": "berthline.evaluate.metrics.energy_rate",
     "NodeGroup": "berthline.model.cluster",
     "OnnxPolicy": "berthline.deploy.onnx_policy",

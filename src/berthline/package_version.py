@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 NOT_INSTALLED = "unknown (not installed)"
 
 
+@functools.cache
 def package_version() -> str:
     """Return the version of the installed package."""
     from importlib.metadata import PackageNotFoundError, version

@@ -5,7 +5,7 @@ reads messages from its standard input and writes answers to its standard output
 preceded by its length. It ends when its input ends.
 
     to the worker     the setup once; then message after message
-    from the worker   any number of answers to a message, then Done
+    from the worker   Ready once; any number of answers to a message, then Done
 
 The module that does the work defines `main`, which calls `serve`. It should import little: every
 worker pays for its imports.
@@ -27,6 +27,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from typing import IO, TYPE_CHECKING, Any
 
@@ -38,12 +39,19 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct("<Q")
 
+START_SECONDS = 60.0
+"""A worker may take this long to start, whatever its timeout."""
+
 MOST_ATTEMPTS = 3
 """A piece of work whose workers end so often is given up."""
 
 
 class Done:
     """Follows the last answer to a message."""
+
+
+class Ready:
+    """Says that a worker has started and has its setup: it comes before its first answer."""
 
 
 class _Ended:
@@ -98,9 +106,14 @@ def usable_cores() -> int:
 
 
 class Attempts:
-    """Counts how often a piece of work was lost with its worker."""
+    """Counts how often a piece of work was lost with its worker.
 
-    def __init__(self) -> None:
+    Args:
+        most: a piece of work that was lost so often is given up.
+    """
+
+    def __init__(self, most: int = MOST_ATTEMPTS) -> None:
+        self._most = most
         self._lost: collections.Counter[Hashable] = collections.Counter()
 
     def lost(self, work: Hashable, how: str, *, name: str) -> SimulationError | None:
@@ -112,10 +125,10 @@ class Attempts:
             name: what it was doing, in words.
         """
         self._lost[work] += 1
-        if self._lost[work] < MOST_ATTEMPTS:
+        if self._lost[work] < self._most:
             return None
         return SimulationError(
-            f"a worker process ended {MOST_ATTEMPTS} times before its work was done ({how})",
+            f"a worker process ended {self._most} times before its work was done ({how})",
             where=name,
             expected="workers that run until they are told to stop",
             hint="check the free memory; fewer workers need less: `workers=1`",
@@ -129,6 +142,9 @@ class Worker:
         process: the process.
         is_busy: whether its answer to the last message is incomplete.
         has_ended: whether it is known to have ended.
+        is_ready: whether it has its setup.
+        is_late: whether it was ended because it sent nothing for too long.
+        heard: when it last sent something, or was sent something; on the monotonic clock.
     """
 
     def __init__(
@@ -141,7 +157,8 @@ class Worker:
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
-        self.is_busy = self.has_ended = False
+        self.is_busy = self.has_ended = self.is_ready = self.is_late = False
+        self.heard = time.monotonic()
         self._answers = answers
         self._setup: list[Any] = [setup]
         threading.Thread(target=self._read, daemon=True).start()
@@ -158,6 +175,7 @@ class Worker:
         """Send a message; only to an idle worker, so that neither side waits for the other."""
         assert self.process.stdin is not None
         self.is_busy = True
+        self.heard = time.monotonic()
         with contextlib.suppress(BrokenPipeError):  # it has ended, which its thread reports
             while self._setup:
                 _send(self.process.stdin, self._setup.pop())
@@ -180,13 +198,16 @@ class WorkerPool:
         module: the module whose `main` the workers run.
         setup: the first message to every worker.
         count: how many workers.
+        timeout: a busy worker that sends nothing for this many seconds is ended; None = never.
 
     Attributes:
         workers: the workers.
     """
 
-    def __init__(self, module: str, setup: Any, count: int) -> None:
-        self._module, self._setup = module, setup
+    def __init__(
+        self, module: str, setup: Any, count: int, *, timeout: float | None = None
+    ) -> None:
+        self._module, self._setup, self._timeout = module, setup, timeout
         self._answers: queue.SimpleQueue[tuple[Worker, Any]] = queue.SimpleQueue()
         self.workers: list[Worker] = []
         try:
@@ -211,20 +232,40 @@ class WorkerPool:
         for worker in list(self.workers):
             self._give(worker, next_message)
         while any(worker.is_busy for worker in self.workers):
-            worker, answer = self._answers.get()
+            worker, answer = self._next_answer()
+            worker.heard = time.monotonic()
             if isinstance(answer, _Ended):
                 worker.has_ended = True
                 if worker.is_busy:
                     new = self._replace(worker)
-                    lost(worker, _how(worker.process.returncode))
+                    how = f"no answer for {self._timeout:g} s" if worker.is_late else ""
+                    lost(worker, how or _how(worker.process.returncode))
                     for idle in [new, *(one for one in self.workers if not one.is_busy)]:
                         if not idle.is_busy:
                             self._give(idle, next_message)
+            elif isinstance(answer, Ready):
+                worker.is_ready = True
             elif isinstance(answer, Done):
                 worker.is_busy = False
                 self._give(worker, next_message)
             else:
                 yield worker, answer
+
+    def names(self) -> list[tuple[Worker, str, str]]:
+        """Return each worker with its name and its node."""
+        return [(one, f"process {one.process.pid}", "") for one in self.workers]
+
+    def _next_answer(self) -> tuple[Worker, Any]:
+        """Wait for the next answer, and end workers that are late."""
+        while self._timeout is not None:
+            with contextlib.suppress(queue.Empty):
+                return self._answers.get(timeout=min(self._timeout / 4, 1.0))
+            for worker in self.workers:
+                limit = self._timeout if worker.is_ready else max(self._timeout, START_SECONDS)
+                if worker.is_busy and time.monotonic() - worker.heard > limit:
+                    worker.is_late = True
+                    worker.process.kill()
+        return self._answers.get()
 
     def _give(self, worker: Worker, next_message: Callable[[Worker], Any | None]) -> None:
         if worker.has_ended:
@@ -266,6 +307,7 @@ def serve(start: Callable[[Any], Callable[[Any], Iterable[Any]]]) -> None:
     messages = sys.stdin.buffer
     try:
         answer = start(_receive(messages))
+        _send(answers, Ready())
         while True:
             for one in answer(_receive(messages)):
                 _send(answers, one)

@@ -93,6 +93,10 @@ def test_command_runs(command, playground, capsys):
         short = "--steps 64 --envs 4 --episodes 2 --out runs/ppo"
         assert main(["train", "ppo", *short.split()]) == 0
         capsys.readouterr()
+    if command.text.startswith("berthline suite status"):  # so must a suite
+        directory = command.text.split()[3]
+        assert main(["suite", "core", "--limit", "60", "--out", directory]) == 0
+        capsys.readouterr()
     if re.search(r"^berthline report trials", command.text):  # so must a sweep
         pytest.importorskip("torch", reason="the extra train is not installed")
         pytest.importorskip("optuna", reason="the extra sweep is not installed")

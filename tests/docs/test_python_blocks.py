@@ -7,6 +7,8 @@ import doctest
 import pytest
 from tests.docs.pages import PAGES, blocks, name_of
 
+from berthline.experiments.suites.planned_runs import PlannedRuns
+from berthline.experiments.suites.suite_plan import read_plan
 from berthline.model.cluster import Cluster
 
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
@@ -32,8 +34,11 @@ def test_python_blocks(page, playground):
 
 
 @pytest.mark.parametrize("page", WITH_TOML, ids=name_of)
-def test_toml_blocks_are_cluster_files(page, tmp_path):
+def test_toml_blocks_are_clusters_or_suites(page, tmp_path):
     for block in blocks(page, "toml"):
+        if "[[cells]]" in block.text:
+            assert len(PlannedRuns(read_plan(block.text.encode(), where=block.where))) > 0
+            continue
         path = tmp_path / "cluster.toml"
         path.write_text(block.text)
         assert Cluster.parse(str(path)).total_gpus > 0, block.where

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 FLAG = "--config-file"
 _WITH_KEYS = ("--set", "--config", "--condition")
 _REPEATED = ("--param",)
-_NOT_TAKEN = ("json", "out", "force", "resume", "workers", "config_file", "check", "order", "gate")
+_NOT_TAKEN = (
+    *("json", "out", "force", "resume", "workers", "engine", "address", "config_file", "check"),
+    *("order", "gate"),
+)
 """How results are printed and kept is not part of a configuration; an order and a gate are already
 parts of the scheduler that a run writes."""
 _POSITIONAL = ("workload", "run", "algorithm")

@@ -17,6 +17,7 @@ VERBS: dict[str, str] = {
     "sim": "run one workload under one scheduler",
     "compare": "compare schedulers on the same jobs, with confidence intervals",
     "eval": "evaluate a scheduler on held-out windows",
+    "suite": "run a suite of many cells, on this machine or a cluster",
     "train": "train a policy, keep the best, and evaluate it",
     "report": "write a page about a run: verdict, tables and figures",
     "whatif": "show what other schedulers would have done to a week of your log",

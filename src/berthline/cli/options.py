@@ -19,7 +19,7 @@ import shutil
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import tyro
@@ -32,6 +32,9 @@ from berthline.cli.output import NARROWEST
 from berthline.cli.visible_output import styled
 from berthline.errors import ConfigError, unknown_name
 from berthline.time_text import FORM, seconds_in
+
+if TYPE_CHECKING:
+    from berthline.engines.engine import Engine
 
 _Options = TypeVar("_Options", bound=msgspec.Struct)
 
@@ -48,6 +51,9 @@ _MAY_BE_LEFT_OUT = ("source",)
 """Positional arguments with a default."""
 
 _TYPEGUARD = "typeguard"
+
+_OF_HOW = ("json", "out", "force", "resume", "workers", "engine", "address", "config_file")
+"""Fields that do not affect the numbers."""
 
 
 def whole(flag: str, *, lowest: int, metavar: str = "N") -> PrimitiveConstructorSpec[float | None]:
@@ -290,6 +296,31 @@ Workers = Annotated[
         help_behavior_hint="(default: one per core, if that is faster)",
     ),
 ]
+EngineName = Annotated[
+    str,
+    arg(
+        metavar="NAME",
+        help="Where the runs are made: local, processes on this machine; ray, a Ray cluster (needs"
+        " the extra `ray`). The results do not depend on it.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    arg(
+        metavar="HOST:PORT",
+        help="The address of the Ray cluster.",
+        help_behavior_hint="(default: RAY_ADDRESS)",
+    ),
+]
+Timeout = Annotated[
+    Annotated[float, msgspec.Meta(gt=0)] | None,
+    moment("--timeout"),
+    arg(
+        metavar="TIME",
+        help="A worker that finishes nothing for so long is ended, and its run made by another.",
+        help_behavior_hint="(default: none)",
+    ),
+]
 Resume = Annotated[
     bool,
     arg(
@@ -297,6 +328,18 @@ Resume = Annotated[
         help_behavior_hint="",
     ),
 ]
+
+
+def engine_of(name: str, address: str | None, timeout: float | None = None) -> Engine:
+    """Return the engine that the options name.
+
+    Raises:
+        ConfigError: there is none of that name, or an address for one that has none.
+    """
+    from berthline.engines.engine import ENGINES, Engine
+
+    check_choice("--engine", name, ENGINES)
+    return Engine(name, address, timeout)
 
 
 def read_settings(given: Iterable[str], flag: str = "--set") -> dict[str, str]:
@@ -458,7 +501,7 @@ def command_line(verb: str, options: msgspec.Struct, *, briefly: bool = False) -
     written_out = () if briefly else ("cluster", "scheduler", "knowledge", "seed")
     for field in msgspec.structs.fields(options):
         value = getattr(options, field.name)
-        if field.name in ("json", "out", "force", "resume", "workers", "config_file"):
+        if field.name in _OF_HOW:
             continue
         if field.name in _MAY_BE_LEFT_OUT:
             places += [value] if value else []

@@ -25,7 +25,7 @@ _SAME_NAME = (
     *("energy_rate", "force", "format", "init_from", "jitter", "jobs", "knowledge", "load"),
     *("loads", "out", "resume", "scheduler", "seed", "seeds", "windows", "workers"),
     *("points", "draws", "population", "top", "train_windows", "window_jobs"),
-    *("last", "week"),
+    *("last", "week", "only", "limit", "yes", "address", "timeout"),
 )
 
 _PLACED = {"workload": "WORKLOAD", "run": "RUN"}

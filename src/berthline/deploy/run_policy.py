@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from berthline.deploy.bandit_policy import BanditChoice, options_of
 from berthline.deploy.given_policy import policy_of as policy_of
 from berthline.deploy.native_policy import NativePolicy, is_plain
 from berthline.deploy.onnx_policy import OnnxPolicy
@@ -162,8 +163,8 @@ def run(
     """
     environment = environment_of(learned, cluster, knowledge)
     inputs = inputs_of(environment.plan, workload, seed=seed, horizon=horizon, start=start)
-    policy = load_policy(learned, environment.layout)
     running = PolicyRun(inputs, environment.arguments)
+    policy = _policy_in_run(learned, environment, running, workload, seed=seed, start=start)
     running.play(policy, progress=progress, decision_seconds=decision_seconds)
     log = running.log()
     if int(np.count_nonzero(log.kind == PREEMPT)) > inputs.max_preemptions:
@@ -243,10 +244,25 @@ def remember(
         return {}
     inputs = inputs_of(environment.plan, workload, seed=seed, start=start)
     running = PolicyRun(inputs, environment.arguments, before=at)
-    running.play(load_policy(learned, environment.layout))
+    running.play(_policy_in_run(learned, environment, running, workload, seed=seed, start=start))
     memory = running.memory()
     memory["decides"] = memory.pop("next") == at
     return memory
+
+
+def _policy_in_run(
+    learned: Learned,
+    environment: Environment,
+    running: PolicyRun,
+    workload: Workload,
+    *,
+    seed: int,
+    start: Snapshot | None,
+) -> Chooser:
+    """Return what answers the questions of a run; a bandit learns from the beginning of one."""
+    if learned.bandit is None or start is not None:
+        return load_policy(learned, environment.layout)
+    return BanditChoice(learned.bandit, running, workload.submit, seed=seed)
 
 
 class Environment(NamedTuple):
@@ -262,7 +278,7 @@ def environment_of(learned: Learned, cluster: Cluster, knowledge: str) -> Enviro
 
     It does not depend on jobs: the one it is made with stands for any.
     """
-    if learned.given is None:
+    if learned.given is None or learned.bandit is not None:
         return _environment_of_file(learned, cluster, knowledge)
     # Kept with the object, which a cache of its own would keep alive.
     known = learned.given.environments
@@ -294,6 +310,10 @@ def policy_plan(learned: Learned, workload: Workload, cluster: Cluster, *, knowl
     Raises:
         PolicyError: the knowledge differs from training.
     """
+    if learned.bandit is not None:
+        options = WITHOUT_EFFECT | options_of(learned.bandit, knowledge)
+        options |= {"workload": workload, "cluster": cluster}
+        return make_plan(learned.seat, resolve_options(learned.seat, options, are_complete=True))
     if knowledge != learned.knowledge:
         raise PolicyError(
             f"the policy was trained with knowledge {learned.knowledge!r}, not {knowledge!r}",

@@ -10,7 +10,7 @@ import msgspec
 import numpy.typing as npt
 
 from berthline.env.observation_layout import ObservationLayout
-from berthline.errors import ConfigError, MissingExtraError
+from berthline.errors import ConfigError, MissingExtraError, PolicyError
 from berthline.policies.learned import ONNX, Learned, policy_files, read_facts
 
 
@@ -50,7 +50,14 @@ def read_policy(learned: Learned) -> Trained:
     Raises:
         ConfigError: it cannot be read.
         MissingExtraError: safetensors is not installed.
+        PolicyError: it is a bandit, which has learned nothing before a run.
     """
+    if learned.bandit is not None:
+        raise PolicyError(
+            "a bandit learns within the run: there is no trained policy",
+            where=learned.name,
+            expected="a training run, a checkpoint or an exported policy",
+        )
     numbers, about = policy_files(learned.path)
     tensors: dict[str, npt.NDArray[Any]] = {}
     try:

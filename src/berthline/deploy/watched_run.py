@@ -17,6 +17,7 @@ from berthline.env.rendering.shown_question import (
     shown_question,
 )
 from berthline.policies.learned import Learned
+from berthline.policies.scheduler import Scheduler
 from berthline.sim.simulate import simulate
 from berthline.view.job_colours import share_text
 from berthline.view.playback import Playback, ShownQuestion
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from berthline.model.cluster import Cluster
     from berthline.model.schedule import Schedule
     from berthline.model.workload import Workload
-    from berthline.policies.scheduler import Scheduler
     from berthline.view.scene import Scene
 
 _BY_VALUE = ("d3qn", "meta-dqn")
@@ -121,6 +121,8 @@ def watch_run(
         title: whose run it is.
         progress: as in `simulate`.
     """
+    if isinstance(scheduler, Learned) and scheduler.bandit is not None:
+        scheduler = Scheduler.parse(scheduler.name)  # it has no scores to show
     if not isinstance(scheduler, Learned):
         result = simulate(
             workload, cluster, scheduler, knowledge=knowledge, seed=seed, progress=progress

@@ -175,7 +175,8 @@ class Formula:
 
     text: str
     root: Node
-    words: frozenset[str]
+    # Not in the text form, which kept runs are found by: the order of a set differs by process.
+    words: frozenset[str] = dataclasses.field(repr=False)
 
     @classmethod
     def parse(

@@ -3,7 +3,7 @@
 Nothing here runs a policy; `deploy/run_policy.py` does. A policy is written as the directory of
 a training run, or of one of its checkpoints, as an exported ONNX file, or as the name of a shipped
 network. The first digits of its hash may follow after `#`, as in the canonical text: then no other
-policy is accepted.
+policy is accepted. A bandit has learned nothing yet (policies/bandits.py).
 
 What the policy does not decide is decided as in its training, unless another discipline or
 placement follows: `runs/ppo+easy`, `runs/ppo@milp-candidates`.
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from berthline.errors import PolicyError, unknown_name
+from berthline.policies.bandits import Bandit, find_bandit, is_bandit
 from berthline.policies.given import PREFIX, Given, find_given, is_given
 from berthline.policies.rules import DISCIPLINES, PLACEMENTS
 from berthline.policies.shipped_networks import place_of, shipped_networks
@@ -53,7 +54,7 @@ class Learned:
         path: the checkpoint's directory, or the ONNX file.
         sha256: of everything that determines its decisions.
         seat: the seat of the scheduler that it fills.
-        knowledge: what it knew about run times in training.
+        knowledge: what it knew about run times in training; empty = of a bandit, which had none.
         discipline: replaces that of its training; empty = as in training.
         placement: replaces that of its training; empty = as in training.
         given: the Python object that it is; None = it is in files.
@@ -67,6 +68,11 @@ class Learned:
     discipline: str = ""
     placement: str = ""
     given: Given | None = None
+
+    @property
+    def bandit(self) -> Bandit | None:
+        """What it is if it learns within the run; None = it has learned."""
+        return self.given if isinstance(self.given, Bandit) else None
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -95,6 +101,10 @@ class Learned:
         """
         if is_given(text):
             return cls._of_given(text.strip())
+        if is_bandit(text):
+            bandit = find_bandit(text)
+            name = bandit.text
+            return cls(name, Path(name), "", bandit.seat, bandit.knowledge, given=bandit)
         text, discipline, placement = _without_rules(text.strip())
         written, _, wanted = text.partition("#")
         if not is_policy(written):

@@ -24,10 +24,13 @@ from berthline.atomic_write import PARTIAL, partial_name, replace_directory
 from berthline.errors import ConfigError, OutputError
 from berthline.package_version import package_version
 from berthline.runs.run_layout import (
+    BEFORE_THE_END,
     CONFIG,
     EVENTS,
+    LOCK,
     META,
     METRICS,
+    SHARES,
     SUMMARY,
     UNFINISHED,
     files_of,
@@ -50,6 +53,7 @@ class RunDirectory:
         verb: the verb that writes it.
         force: replace an earlier run of this verb.
         resume: resume an unfinished run of this verb, if there is one.
+        grows: the run writes files there before its end, which stay.
 
     Raises:
         ConfigError: something is there that must not be replaced. It is raised before the run, so
@@ -57,11 +61,18 @@ class RunDirectory:
     """
 
     def __init__(
-        self, path: str | Path, *, verb: str, force: bool = False, resume: bool = False
+        self,
+        path: str | Path,
+        *,
+        verb: str,
+        force: bool = False,
+        resume: bool = False,
+        grows: bool = False,
     ) -> None:
         if not str(path):
             raise ConfigError("`out` is empty", expected="the name of a directory")
         self.path, self.verb, self.force, self.resume = Path(path), verb, force, resume
+        self.grows = grows
         self._was_there = self.path.exists()
         self._check()
 
@@ -69,6 +80,25 @@ class RunDirectory:
     def unfinished(self) -> Path:
         """The file of the finished runs of an unfinished comparison."""
         return self.path / UNFINISHED
+
+    def clear(self) -> None:
+        """Remove an earlier run that `force` replaces, but for the lock of this one.
+
+        Raises:
+            OutputError: it cannot be removed.
+        """
+        try:
+            for entry in list(self.path.iterdir()) if self.path.is_dir() else []:
+                if entry.name == LOCK:
+                    continue
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink()
+        except OSError as error:
+            raise OutputError(
+                f"cannot remove the earlier run: {error.strerror}", where=str(self.path)
+            ) from None
 
     def forget_unfinished(self) -> None:
         """Remove that file, and the directory if it was created for it."""
@@ -150,7 +180,8 @@ class RunDirectory:
             raise ConfigError(
                 f"cannot read the output directory: {error.strerror}", where=str(path)
             ) from None
-        is_unfinished = UNFINISHED in present
+        has_begun = LOCK in present or SHARES in present
+        is_unfinished = UNFINISHED in present or (has_begun and SUMMARY not in present)
         if is_unfinished and not (self.force or self.resume):
             raise ConfigError(
                 "the output directory holds an unfinished run",
@@ -192,6 +223,8 @@ class RunDirectory:
 
     def _staging(self) -> Path:
         path = self.path.resolve()
+        if self.grows:
+            return path / f"{PARTIAL}{os.getpid()}"
         if path.is_dir() and all(_is_unfinished_part(entry.name) for entry in path.iterdir()):
             return path / f"{PARTIAL}{os.getpid()}"
         return partial_name(path)
@@ -203,7 +236,8 @@ class RunDirectory:
             for file in sorted(staging.iterdir(), key=lambda file: file.name == META):
                 file.rename(path / file.name)
             staging.rmdir()
-            self.unfinished.unlink(missing_ok=True)
+            if not self.grows:
+                self.unfinished.unlink(missing_ok=True)
             for left_over in path.glob(f"{PARTIAL}*"):  # of a run that was killed while it wrote
                 shutil.rmtree(left_over, ignore_errors=True)
             return
@@ -273,11 +307,14 @@ def open_directory(
 
 
 def _is_unfinished_part(name: str) -> bool:
-    return name == UNFINISHED or name.startswith(PARTIAL)
+    own = name.removeprefix(".").partition(PARTIAL)[0]  # of a file that is being written
+    return name in BEFORE_THE_END or name.startswith(PARTIAL) or own in BEFORE_THE_END
 
 
 def to_toml(table: Mapping[str, Any], prefix: str = "") -> str:
     """Return a mapping as TOML: scalars and lists of them first, then nested tables.
+
+    A list of mappings becomes an array of tables.
 
     None is omitted: TOML has no such value.
 
@@ -289,12 +326,22 @@ def to_toml(table: Mapping[str, Any], prefix: str = "") -> str:
         users = "2"
     """
     given = {key: value for key, value in table.items() if value is not None}
-    tables = {key: value for key, value in given.items() if isinstance(value, Mapping)}
+    tables = {key: value for key, value in given.items() if _holds_tables(value)}
     lines = [f"{_key(k)} = {_toml_value(v)}\n" for k, v in given.items() if k not in tables]
     for key, value in tables.items():
         name = f"{prefix}{_key(key)}"
-        lines.append(f"\n[{name}]\n{to_toml(value, f'{name}.')}")
+        if isinstance(value, Mapping):
+            lines.append(f"\n[{name}]\n{to_toml(value, f'{name}.')}")
+        else:
+            lines += [f"\n[[{name}]]\n{to_toml(one, f'{name}.')}" for one in value]
     return "".join(lines)
+
+
+def _holds_tables(value: object) -> bool:
+    is_list = isinstance(value, list | tuple) and len(value) > 0
+    return isinstance(value, Mapping) or (
+        is_list and all(isinstance(one, Mapping) for one in value)  # type: ignore[attr-defined]
+    )
 
 
 def _key(text: str) -> str:

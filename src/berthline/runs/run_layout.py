@@ -15,6 +15,13 @@
     tensorboard/      training: event files
     state.json        search: all losses, to resume from
     runs.partial      unfinished comparison: the finished runs (kept_runs.py)
+    suite.toml        suite: the plan as run
+    cells.parquet     suite: one row for each run
+    progress.json     suite: how far it is, replaced while it runs
+    failures.jsonl    suite: one line for each run that failed, if any did
+    training/         suite: the training runs of its parts
+    suite.lock        suite: while a process writes there (directory_lock.py)
+    shares/           suite: what the tasks of an array job have finished
     report.html       written by `berthline report`
     figures/          written by `berthline report`
 
@@ -38,6 +45,15 @@ CURVE, CHECKPOINTS, TENSORBOARD, STATE = "curve.csv", "checkpoints", "tensorboar
 CHECKPOINT_FACTS, CHECKPOINT_TENSORS = "checkpoint.json", "tensors.safetensors"
 """The files of a checkpoint."""
 UNFINISHED = "runs.partial"
+SUITE, CELLS, PROGRESS, FAILURES = (
+    "suite.toml",
+    "cells.parquet",
+    "progress.json",
+    "failures.jsonl",
+)
+TRAINING, LOCK, SHARES = "training", "suite.lock", "shares"
+BEFORE_THE_END = (UNFINISHED, SUITE, PROGRESS, FAILURES, TRAINING, LOCK, SHARES)
+"""What an unfinished run may hold."""
 FIGURES, REPORT = "figures", "report.html"
 SEED_PREFIX = "seed-"
 """Training with several seeds writes a run directory for each: `seed-0`, `seed-1`, ..."""
@@ -72,6 +88,11 @@ RUN_KINDS = {
     "train": RunKind("train", "training of a policy", (*_ALWAYS, CURVE, CHECKPOINTS, TENSORBOARD)),
     "search": RunKind("train", "tuning of a scheduler (train es)", (*_ALWAYS, CURVE, STATE)),
     "bench": RunKind("bench", "a benchmark", _ALWAYS),
+    "suite": RunKind(
+        "suite",
+        "a suite of runs",
+        (*_ALWAYS, JOBS, SUITE, CELLS, PROGRESS, FAILURES, TRAINING, LOCK, SHARES, UNFINISHED),
+    ),
 }
 """All kinds of run, by name."""
 

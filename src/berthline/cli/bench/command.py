@@ -93,6 +93,7 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
       berthline bench compare
       berthline bench nets
       berthline bench snapshot
+      berthline bench suite --quick
       berthline bench tasks --task PickSmall --policy runs/ppo --policy sjf+easy
       berthline bench train
       berthline bench verbs
@@ -102,8 +103,8 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What to measure: sim, the simulator; load, loading trace files; model, the rest of the
     model; packing, placements; episodes, generated jobs; env, environments; compare, whole
     comparisons; nets, decisions of learned policies; snapshot, decisions on a
-    state and runs that begin with one; tasks, what is to be gained in the frozen tasks and what
-    policies gain; train, PPO; verbs, whole commands."""
+    state and runs that begin with one; suite, whole suites and what resuming takes; tasks, what is
+    to be gained in the frozen tasks and what policies gain; train, PPO; verbs, whole commands."""
     quick: Annotated[bool, arg(help_behavior_hint="")] = False
     """Omit the runs of a million jobs, load short files, or use fewer jobs, orders, windows or
     episodes."""
@@ -405,6 +406,14 @@ def _verbs(options: Bench, machine: str, tell: Progress) -> _Found:
     return _Found(report, speeds, VERBS_SEED, lambda: show_verbs(speeds))
 
 
+def _suite(options: Bench, machine: str, tell: Progress) -> _Found:
+    from berthline.cli.bench.suite import SEED as SUITE_SEED
+    from berthline.cli.bench.suite import measure_suites, show_suites
+
+    report = measure_suites(machine=machine, quick=options.quick, report=tell)
+    return _Found(report, report.suites, SUITE_SEED, lambda: show_suites(report))
+
+
 def _packing(options: Bench, machine: str, tell: Progress) -> _Found:
     from berthline.experiments.packing import run_packing
     from berthline.report.figures.packing_figure import check_figure_file, draw_packing
@@ -436,6 +445,7 @@ _MEASURE: dict[str, Callable[[Bench, str, Progress], _Found]] = {
     "compare": _compare,
     "nets": _nets,
     "snapshot": _snapshot,
+    "suite": _suite,
     "tasks": _tasks,
     "train": _train,
     "verbs": _verbs,

@@ -16,8 +16,10 @@ from berthline.cli.conditions import ConditionOption, read_conditions
 from berthline.cli.energy_rate import EnergyPeriod, EnergyRateFile, check_energy_rate
 from berthline.cli.groups import By, read_groupings, show_compared_groups
 from berthline.cli.options import (
+    Address,
     Blocks,
     ConfigFile,
+    EngineName,
     Force,
     Format,
     Horizon,
@@ -35,6 +37,7 @@ from berthline.cli.options import (
     WorkloadNames,
     check_choice,
     command_line,
+    engine_of,
     parse_options,
     read_settings,
     whole,
@@ -128,6 +131,8 @@ class Compare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     energy_rate: EnergyRateFile = None
     energy_period: EnergyPeriod = None
     workers: Workers = None
+    engine: EngineName = "local"
+    address: Address = None
     config_file: ConfigFile = None
     json: Json = False
     out: Out = None
@@ -158,6 +163,8 @@ def main(argv: list[str]) -> int:
         "set": read_settings(options.set),
         "by": groupings,
         "condition": None,
+        "engine": None,
+        "address": None,
     }
     with noted_if_interrupted(options.out), progress("comparing") as report:
         found = compare(
@@ -184,6 +191,7 @@ def main(argv: list[str]) -> int:
             measure=None if options.measure is None else MeasurementWindow.parse(options.measure),
             horizon=options.horizon,
             workers=options.workers,
+            engine=engine_of(options.engine, options.address),
             out=None
             if options.out is None
             else RunOutput(options.out, shlex.join(["berthline", "compare", *argv]), config),

@@ -13,8 +13,10 @@ from berthline.cli.compare.command import noted_if_interrupted, read_schedulers
 from berthline.cli.conditions import ConditionOption, read_conditions
 from berthline.cli.eval.show import show
 from berthline.cli.options import (
+    Address,
     Blocks,
     ConfigFile,
+    EngineName,
     Force,
     Format,
     Gap,
@@ -31,6 +33,7 @@ from berthline.cli.options import (
     Workers,
     check_choice,
     command_line,
+    engine_of,
     parse_options,
     seconds_of,
     whole,
@@ -121,6 +124,8 @@ class Eval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Evaluate in each of the 48 regimes of the preset rlmetadqn, against the scheduler that is the
     best there in hindsight; --windows is per regime."""
     workers: Workers = None
+    engine: EngineName = "local"
+    address: Address = None
     config_file: ConfigFile = None
     json: Json = False
     out: Out = None
@@ -139,7 +144,7 @@ def main(argv: list[str]) -> int:
         check_choice("--knowledge", options.knowledge, KINDS)
     if options.regimes:
         return _regimes(options, argv)
-    config = {**msgspec.structs.asdict(options), "condition": None}
+    config = {**msgspec.structs.asdict(options), "condition": None, "engine": None, "address": None}
     with noted_if_interrupted(options.out), progress("comparing") as report:
         found = evaluate(
             options.run,
@@ -163,6 +168,7 @@ def main(argv: list[str]) -> int:
             settings=format_options(options.map, options.set),
             measure=None if options.measure is None else MeasurementWindow.parse(options.measure),
             workers=options.workers,
+            engine=engine_of(options.engine, options.address),
             out=None
             if options.out is None
             else RunOutput(options.out, shlex.join(["berthline", "eval", *argv]), config),
@@ -192,7 +198,7 @@ def main(argv: list[str]) -> int:
 
 _OF_REGIMES = frozenset(
     (
-        *("run", "against", "metric", "windows", "seed", "regimes", "workers"),
+        *("run", "against", "metric", "windows", "seed", "regimes", "workers", "engine", "address"),
         *("json", "out", "force", "resume", "config_file"),
     )
 )
@@ -223,6 +229,7 @@ def _regimes(options: Eval, argv: list[str]) -> int:
             windows=options.windows,
             seed=options.seed,
             workers=options.workers,
+            engine=engine_of(options.engine, options.address),
             out=None if options.out is None else RunOutput(options.out, command, None),
             force=options.force,
             resume=options.resume,

@@ -43,7 +43,7 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = ""
     """shipped (their cards), networks; tasks; orders, disciplines, placements, gates, preemptions;
-    words, conditions; environments, columns, rewards, presets."""
+    bandits; words, conditions; environments, columns, rewards, presets."""
     json: Json = False
 
 
@@ -151,6 +151,20 @@ def preemptions() -> list[dict[str, Any]]:
     ]
 
 
+def bandits() -> list[dict[str, Any]]:
+    """Return the schedulers that learn within the run."""
+    from berthline.policies.bandits import BANDITS, PREFIX
+
+    return [
+        {
+            "name": f"{PREFIX}{name}",
+            "options": {option: default for option, (default, _, _) in kind.options.items()},
+            "meaning": kind.meaning,
+        }
+        for name, kind in BANDITS.items()
+    ]
+
+
 def conditions() -> list[dict[str, Any]]:
     """Return the conditions of clusters."""
     from berthline.model.conditions import MEANINGS, Conditions, json_conditions
@@ -218,6 +232,13 @@ def _preemptions_table(rows: list[dict[str, Any]]) -> Table:
         own = {key: row["options"][key] for key in PREEMPTIONS[row["name"]].options}
         parts = filter(None, (row["index"], _options({"options": own})))
         table.add_row(row["name"], _mark(row), "\n".join(("; ".join(parts), row["meaning"])))
+    return table
+
+
+def _bandits_table(rows: list[dict[str, Any]]) -> Table:
+    table = _text_table("scheduler", "options", "chooses from the menu of Meta")
+    for row in rows:
+        table.add_row(row["name"], _options(row), row["meaning"].replace("`", ""))
     return table
 
 
@@ -312,6 +333,7 @@ TOPICS = {
     "networks": (networks, networks_table),
     "tasks": (tasks, tasks_table),
     **PARTS,
+    "bandits": (bandits, _bandits_table),
     "words": (words, _words_table),
     "conditions": (conditions, _conditions_table),
     "environments": (learning.environments, learning.environments_table),
@@ -322,7 +344,7 @@ TOPICS = {
 """The same for everything that can be listed."""
 
 WITHOUT_MARKS = (
-    *("shipped", "networks", "tasks", "placements", "conditions", "environments"),
+    *("shipped", "networks", "tasks", "placements", "bandits", "conditions", "environments"),
     *("rewards", "presets"),
 )
 """Topics in which nothing is marked as needing run times."""

@@ -24,7 +24,7 @@ RunPath = Annotated[
 class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Write report.html and figures into a run directory, and print where they are.
 
-    Works on runs of sim, compare, eval, demo, train, train es and whatif.
+    Works on runs of sim, compare, eval, suite, demo, train, train es and whatif.
 
     The page is self-contained, needs no network, and begins with the verdict.
 

@@ -13,11 +13,14 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from berthline.cli.compare.command import read_schedulers
 from berthline.cli.options import (
+    Address,
     ConfigFile,
+    EngineName,
     Json,
     MetricName,
     Seed,
     check_choice,
+    engine_of,
     parse_options,
     read_settings,
     whole,
@@ -109,6 +112,11 @@ class Train(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seed: Seed = 0
     seeds: Annotated[int, msgspec.Meta(ge=1), whole("--seeds", lowest=1, metavar="K")] = 1
     """Train with K seeds, starting at --seed, each in its own directory."""
+    workers: Annotated[int, msgspec.Meta(ge=1), whole("--workers", lowest=1)] = 1
+    """Seeds that are trained at once, each in a process of its own; on Ray, one for each CPU of the
+    cluster."""
+    engine: EngineName = "local"
+    address: Address = None
     validate_every: Annotated[
         Whole | None,
         whole("--validate-every", lowest=1),
@@ -199,7 +207,7 @@ def main(argv: list[str]) -> int:
     try:
         with stop_signals() as request:
             # Heavy: it imports torch.
-            from berthline.cli.train.show import show_seeds, show_summary, watching
+            from berthline.cli.train.show import show_seeds, show_summary, watching, watching_all
             from berthline.learn.training.events import find_callback
             from berthline.learn.training.train import train
 
@@ -212,7 +220,10 @@ def main(argv: list[str]) -> int:
                 out=RunOutput(options.out, shlex.join(["berthline", "train", *argv])),
                 callbacks=[find_callback(text) for text in options.callback],
                 must_stop=request,
+                workers=options.workers,
+                engine=engine_of(options.engine, options.address),
                 watch=watching,
+                watch_all=watching_all,
                 remark=note,
             )
     except StoppedError as stopped:
@@ -223,7 +234,9 @@ def main(argv: list[str]) -> int:
         note("stopped before the first step" + (f". to begin: {again}" if begun else ""))
         return 128 + stopped.signal
     if found.summary is None:
-        note(f"stopped; everything up to the last step is saved. to resume: {again}")
+        is_far = options.workers > 1 or options.engine != "local"
+        saved = "the last checkpoint of each run" if is_far else "the last step"
+        note(f"stopped; everything up to {saved} is saved. to resume: {again}")
         return 128 + request.signal if request.signal else 0  # a callback may stop it too
     if options.json:
         print_json(found.summary)

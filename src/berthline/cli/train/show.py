@@ -18,6 +18,7 @@ from berthline.cli.output import (
     print_table,
     seconds,
 )
+from berthline.cli.output import progress as progress_bar
 from berthline.cli.visible_output import styled
 from berthline.evaluate.statistics.paired import FEW_WINDOWS
 from berthline.number_text import duration_in_two_units
@@ -49,6 +50,24 @@ def watching(name: str) -> Iterator[Callable[[Progress], None]]:
     with Live(first, console=console, auto_refresh=False, transient=True) as live:
         live.refresh()
         yield lambda progress: live.update(panel(name, progress), refresh=True)
+
+
+@contextlib.contextmanager
+def watching_all(name: str, count: int) -> Iterator[Callable[[str, Progress], None]]:
+    """Yield a function that shows the progress of several runs on stderr."""
+    told = _lines(f"{name}, {count} runs")
+    steps: dict[str, Progress] = {}
+    with progress_bar(f"{name}, {count} runs") as bar:
+
+        def show(path: str, progress: Progress) -> None:
+            steps[path] = progress
+            total = count * progress.steps
+            done = sum(one.step for one in steps.values())
+            bar(done, total, f"{len(steps)} begun")
+            if not sys.stderr.isatty() and len(steps) == 1:
+                told(progress)
+
+        yield show
 
 
 def panel(name: str, progress: Progress) -> Table:

@@ -38,6 +38,7 @@ from berthline.text_or_path import text_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from berthline.engines.engine import Engine
     from berthline.evaluate.metrics.energy_rate import EnergyRate
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
@@ -90,6 +91,7 @@ class CompareOptions(TypedDict, total=False):
     measure: tuple[float, float] | None
     horizon: float | None
     workers: int | None
+    engine: Engine | None
     out: TextOrPath | RunOutput | None
     force: bool
     resume: bool
@@ -167,6 +169,7 @@ def compare(
     measure: tuple[float, float] | None = None,
     horizon: float | None = None,
     workers: int | None = 1,
+    engine: Engine | None = None,
     out: TextOrPath | RunOutput | None = None,
     force: bool = False,
     resume: bool = False,
@@ -218,6 +221,7 @@ def compare(
             the time they have spent so far. None = until every job has ended.
         workers: number of processes that make the runs; 1 = only this one, None = as many as are
             worth starting. The results are the same.
+        engine: where they are, such as `Engine("ray", "10.0.0.1:6379")`; None = this machine.
         out: write a run directory, as `berthline compare` does. Finished runs survive an
             interruption.
         force: replace an earlier comparison there.
@@ -328,7 +332,7 @@ def compare(
         "baseline": names[reference],
         "conditions": grid.cells[0].cluster.conditions.changed(),
     }
-    results = make_runs(grid, directory, config, workers=workers, progress=progress)
+    results = make_runs(grid, directory, config, workers=workers, progress=progress, engine=engine)
     judged = [comparison_of(results, cell, reference) for cell in range(len(grid.cells))]
     found = Comparisons(judged, overall_of(judged) if len(judged) > 1 else None, grid.cells)
     if directory is not None and output is not None:

@@ -60,6 +60,7 @@ from berthline.traces.stated_cluster import default_cluster
 from berthline.traces.workload_argument import is_generator, resolve_workload
 
 if TYPE_CHECKING:
+    from berthline.engines.engine import Engine
     from berthline.model.cluster import Cluster
     from berthline.model.workload import Workload
     from berthline.text_or_path import TextOrPath
@@ -122,6 +123,7 @@ def evaluate(
     settings: Mapping[str, object] | None = None,
     measure: tuple[float, float] | None = None,
     workers: int | None = 1,
+    engine: Engine | None = None,
     out: TextOrPath | RunOutput | None = None,
     force: bool = False,
     resume: bool = False,
@@ -163,6 +165,7 @@ def evaluate(
         settings: dials of a generator, or options of a trace format.
         measure: a measurement window (from, to) in seconds on the clock of each window.
         workers: number of processes that make the runs; None = as many as are worth starting.
+        engine: where they are, such as `Engine("ray", "10.0.0.1:6379")`; None = this machine.
         out: write a run directory. Finished runs survive an interruption.
         force: replace an earlier evaluation there.
         resume: resume an interrupted evaluation there.
@@ -259,7 +262,7 @@ def evaluate(
         "against": names[1:],
         "conditions": cells[0].cluster.conditions.changed(),
     }
-    results = make_runs(grid, directory, config, workers=workers, progress=progress)
+    results = make_runs(grid, directory, config, workers=workers, progress=progress, engine=engine)
     found = EvaluationResult(
         evaluation_of(results, metric),
         _caution(judged, resolved["workload"]),

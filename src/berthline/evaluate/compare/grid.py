@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from berthline.engines.engine import LOCAL, Engine
 from berthline.errors import ConfigError
 from berthline.evaluate.compare.kept_grid import KeptGrid
 from berthline.evaluate.compare.run_record import FinishedRun, RunRecord, RunSettings, make_run
@@ -258,6 +259,7 @@ def run_grid(
     grid: Grid,
     *,
     workers: int | None = 1,
+    engine: Engine | None = None,
     kept: KeptGrid | None = None,
     progress: Progress | None = None,
 ) -> GridResults:
@@ -267,6 +269,7 @@ def run_grid(
         grid: the runs.
         workers: number of processes; 1 = only this one; None = one per core, or only this one if
             the runs would end before other processes have started.
+        engine: where they are; None = on this machine.
         kept: finished runs of an earlier attempt; new runs are added to it.
         progress: called after each run.
 
@@ -275,16 +278,18 @@ def run_grid(
             worker process ended.
     """
     check_sizes(workers=workers)
+    engine = engine or Engine()
     results = GridResults(grid, kept)
-    if workers is None:
+    is_far = engine.name != LOCAL
+    if workers is None and not is_far:
         workers = _worthwhile_workers(results)
-    workers = min(workers, len(grid))
+    workers = engine.count(workers, most=len(grid))
     if any(map(is_given, grid.schedulers)):
-        workers = 1  # other processes do not have the policy
-    if workers > 1:
+        workers, is_far = 1, False  # other processes do not have the policy
+    if workers > 1 or is_far:
         from berthline.evaluate.compare.grid_workers import run_in_workers
 
-        runs = run_in_workers(results, workers)
+        runs = run_in_workers(results, workers, engine)
     else:
         runs = _run_here(results)
     with contextlib.closing(runs):

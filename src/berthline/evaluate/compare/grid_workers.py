@@ -22,11 +22,12 @@ from berthline.model.schedule import Schedule
 from berthline.model.workload import Workload
 from berthline.policies.scheduler import Scheduler
 from berthline.runs.job_tables import JobOutcomes
-from berthline.worker_pool import Attempts, ErrorText, Worker, WorkerPool, serve
+from berthline.worker_pool import Attempts, ErrorText, serve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Hashable, Iterator
 
+    from berthline.engines.engine import Engine
     from berthline.evaluate.compare.grid import GridResults
 
 
@@ -69,12 +70,15 @@ class RunAnswer:
         )
 
 
-def run_in_workers(results: GridResults, workers: int) -> Generator[tuple[RunIndex, FinishedRun]]:
+def run_in_workers(
+    results: GridResults, workers: int, engine: Engine
+) -> Generator[tuple[RunIndex, FinishedRun]]:
     """Make the runs of a grid in several processes, and yield each when it is finished.
 
     Args:
         results: results of the grid, which also opens the windows.
         workers: number of processes.
+        engine: where they are.
 
     Raises:
         BerthlineError: a scheduler cannot be used with a workload, cluster or knowledge; or
@@ -92,11 +96,11 @@ def run_in_workers(results: GridResults, workers: int) -> Generator[tuple[RunInd
 
     attempts = Attempts()
 
-    def next_batch(worker: Worker) -> Batch | None:
+    def next_batch(worker: Hashable) -> Batch | None:
         # After a failure, runs in progress may fail too: the first in order is reported.
         return None if failed else batches.next_for(worker)
 
-    def lost(worker: Worker, how: str) -> None:
+    def lost(worker: Hashable, how: str) -> None:
         # Runs are made in order, so it ended during the first that has no answer.
         index = batches.give_back(worker)
         if index is None:
@@ -109,7 +113,7 @@ def run_in_workers(results: GridResults, workers: int) -> Generator[tuple[RunInd
         if error := attempts.lost(index, how, name=name):
             failed[index] = ErrorText.of(error)
 
-    with WorkerPool(__name__, setup, workers) as pool:
+    with engine.pool(__name__, setup, workers) as pool:
         for worker, answer in pool.answers(next_batch, lost):
             batches.note_answer(worker, answer.index)
             if answer.error is not None:
@@ -136,10 +140,10 @@ class _Batches:
         self._results, self._workers = results, workers
         self._coming = collections.deque(results.grid.windows())
         self._open: dict[tuple[int, int], _OpenWindow] = {}
-        self._window_of: dict[Worker, tuple[int, int]] = {}
-        self._doing: dict[Worker, list[RunIndex]] = {}
+        self._window_of: dict[Hashable, tuple[int, int]] = {}
+        self._doing: dict[Hashable, list[RunIndex]] = {}
 
-    def next_for(self, worker: Worker) -> Batch | None:
+    def next_for(self, worker: Hashable) -> Batch | None:
         """Return the next batch for a worker; None = no runs are left to start."""
         last = self._window_of.get(worker)
         key = last if last in self._open else self._another()
@@ -162,11 +166,11 @@ class _Batches:
             tuple((index, grid.keeps_log(index), grid.bounds(index)) for index in indexes),
         )
 
-    def note_answer(self, worker: Worker, index: RunIndex) -> None:
+    def note_answer(self, worker: Hashable, index: RunIndex) -> None:
         """Note that a worker has made a run."""
         self._doing[worker].remove(index)
 
-    def give_back(self, worker: Worker) -> RunIndex | None:
+    def give_back(self, worker: Hashable) -> RunIndex | None:
         """Let others make the runs of a worker that has ended; return the one it was making."""
         indexes = self._doing.pop(worker)
         key = self._window_of.pop(worker)
@@ -196,10 +200,11 @@ def _lean(workload: Workload) -> Workload:
 
 def main() -> None:
     """Run a worker process."""
-    serve(_answers_of)
+    serve(answers_of)
 
 
-def _answers_of(setup: Setup) -> Callable[[Batch], Iterator[RunAnswer]]:
+def answers_of(setup: Setup) -> Callable[[Batch], Iterator[RunAnswer]]:
+    """Return what answers the messages of a grid."""
     workload: Workload | None = None
 
     def answers(batch: Batch) -> Iterator[RunAnswer]:

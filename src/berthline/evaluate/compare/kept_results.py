@@ -12,10 +12,11 @@ from berthline.policies.given import is_given
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from berthline.engines.engine import Engine
     from berthline.evaluate.compare.grid import Grid, GridResults, Progress
     from berthline.runs.run_directory import RunDirectory
 
-_NO_MATTER = ("out", "force", "resume", "json", "workers")
+_NO_MATTER = ("out", "force", "resume", "json", "workers", "engine", "address")
 """Settings that do not affect results."""
 
 
@@ -26,6 +27,7 @@ def make_runs(
     *,
     workers: int | None,
     progress: Progress | None,
+    engine: Engine | None = None,
 ) -> GridResults:
     """Make the runs of a grid; with a directory, finished runs survive an interruption.
 
@@ -35,6 +37,7 @@ def make_runs(
         config: the resolved settings, which must be the same to resume.
         workers: number of processes.
         progress: called after each run.
+        engine: where the runs are made; None = on this machine.
 
     Raises:
         BerthlineError: a run is impossible, or the directory has runs with other settings.
@@ -53,7 +56,7 @@ def make_runs(
             directory.forget_unfinished()
         kept = KeptGrid(directory.unfinished, asked)
     try:
-        return run_grid(grid, workers=workers, kept=kept, progress=progress)
+        return run_grid(grid, workers=workers, engine=engine, kept=kept, progress=progress)
     except BerthlineError as error:
         if directory is not None and not isinstance(error, OutputError | SimulationError):
             directory.forget_unfinished()  # the same settings would fail again

@@ -34,6 +34,7 @@ from berthline.traces.generators.synthetic import generate
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from berthline.engines.engine import Engine
     from berthline.model.workload import Workload
     from berthline.text_or_path import TextOrPath
 
@@ -105,6 +106,7 @@ def evaluate_regimes(
     windows: int | None = None,
     seed: int = 0,
     workers: int | None = 1,
+    engine: Engine | None = None,
     out: TextOrPath | RunOutput | None = None,
     force: bool = False,
     resume: bool = False,
@@ -119,6 +121,7 @@ def evaluate_regimes(
         windows: in each regime; None = 8.
         seed: that the windows are made from; no training has these jobs.
         workers: number of processes that make the runs; None = as many as are worth starting.
+        engine: where they are, such as `Engine("ray", "10.0.0.1:6379")`; None = this machine.
         out: write a run directory.
         force: replace an earlier evaluation there.
         resume: resume an interrupted evaluation there.
@@ -167,7 +170,7 @@ def evaluate_regimes(
         "seed": seed,
         "knowledge": knowledge,
     }
-    results = make_runs(grid, directory, config, workers=workers, progress=progress)
+    results = make_runs(grid, directory, config, workers=workers, progress=progress, engine=engine)
     of = METRICS[metric]
     regimes = []
     for cell, options in enumerate(meta_regimes()):

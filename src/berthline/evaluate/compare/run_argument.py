@@ -52,7 +52,7 @@ def read_run_argument(text: str) -> JudgedRun:
 
     path = Path(text)
     learned = Learned.find(text)
-    if learned is not None:
+    if learned is not None and learned.bandit is None:
         return JudgedRun(
             scheduler=learned.name,
             settings=_settings_of_training(learned),

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from berthline.engines.engine import LOCAL, Engine
 from berthline.errors import ConfigError, MissingExtraError, unknown_name
 from berthline.learn.algorithms.algorithm_table import ALGORITHMS
 from berthline.learn.training.events import Callback, check_callback
+from berthline.learn.training.training_workers import TrainingTask, train_in_workers
 from berthline.runs.growing_files import write_json
 from berthline.runs.run_layout import CHECKPOINTS, CONFIG, SEED_PREFIX, SUMMARY
 from berthline.runs.run_output import RunOutput
@@ -41,6 +43,10 @@ EXPERT = "sjf"
 
 Watch = Callable[[str], AbstractContextManager[Callable[["Progress"], None]]]
 """Given the name of a run, returns a context with a function that shows its progress."""
+
+WatchAll = Callable[[str, int], AbstractContextManager[Callable[[str, "Progress"], None]]]
+"""Given a name and the number of runs, returns a context with a function that shows their progress:
+it gets the directory of a run, and how far that is."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +91,10 @@ def train(
     resume: bool = False,
     must_stop: Callable[[], bool] | None = None,
     device: str = "cpu",
+    workers: int = 1,
+    engine: Engine | None = None,
     watch: Watch | None = None,
+    watch_all: WatchAll | None = None,
     callbacks: Callback | Sequence[Callback] = (),
     remark: Callable[[str], None] | None = None,
 ) -> TrainingResult:
@@ -127,7 +136,11 @@ def train(
         must_stop: called repeatedly; once it returns true, the run is saved and stops.
         device: where networks encode observations: cpu, cuda or cuda:NUMBER. Environments and
             losses stay on the CPU.
+        workers: how many seeds are trained at once, each by a process of its own.
+        engine: where these processes are, such as `Engine("ray", "10.0.0.1:6379")`; None = on this
+            machine.
         watch: shows the progress of each run.
+        watch_all: shows the progress of several runs that are trained at once.
         callbacks: called with a `berthline.training.TrainingEvent` at the beginning, after each
             iteration, validation and checkpoint, and at the end; one that returns False stops the
             run, which can then be resumed.
@@ -180,7 +193,23 @@ def train(
         device=device,
         remark=remark or (lambda _: None),
     )
+    engine = engine or Engine()
+    at_once = workers if engine.name == LOCAL else engine.count(None if workers == 1 else workers)
+    if (at_once > 1 or engine.name != LOCAL) and seeds == 1:
+        raise ConfigError(
+            "one training run has one worker",
+            where="`workers` or `engine`",
+            expected="`seeds`, more than 1",
+        )
+    if (at_once > 1 or engine.name != LOCAL) and runs.callbacks:
+        raise ConfigError("callbacks are called in this process", expected="one worker")
     with undone_if_refused(path, begins=not resume):
+        if at_once > 1 or engine.name != LOCAL:
+            found = runs.at_once(
+                wanted, path, seeds, resume=resume, engine=engine, workers=at_once,
+                watch=watch_all or _all_unwatched,
+            )  # fmt: skip
+            return TrainingResult(path, found)
         if seeds > 1:
             return TrainingResult(path, runs.with_seeds(wanted, path, seeds, resume=resume))
         open_training(path, runs.kept(wanted), command=output.command, seed=seed, resume=resume)
@@ -332,6 +361,44 @@ def _seat(env: str | None, preset: Any, own: str) -> str:
     return seat_of(env)
 
 
+def train_seed(
+    config: TrainConfig,
+    path: Path,
+    *,
+    command: str,
+    init_from: str | None = None,
+    device: str = "cpu",
+    report: Callable[[Progress], None],
+    remark: Callable[[str], None],
+) -> dict[str, Any]:
+    """Train one of several runs in its directory, unless that is done, and return its summary.
+
+    Args:
+        config: its settings.
+        path: its directory; an unfinished run there goes on from its last checkpoint.
+        command: the command line, for meta.json.
+        init_from: the policy that it begins with.
+        device: where networks encode observations.
+        report: called with its progress.
+        remark: called with sentences about its settings.
+
+    Raises:
+        BerthlineError: the directory holds a run with other settings, or cannot be written.
+    """
+    runs = _Runs(
+        command=command,
+        init_from=None if init_from is None else Path(init_from),
+        must_stop=lambda: False,
+        watch=lambda _: contextlib.nullcontext(report),
+        callbacks=(),
+        device=device,
+        remark=remark,
+    )
+    summary = runs.seed(config, path)
+    assert summary is not None  # nothing stops it
+    return summary
+
+
 @dataclasses.dataclass(frozen=True)
 class _Runs:
     """Trains in directories; the attributes are shared by all runs of a call."""
@@ -372,27 +439,71 @@ class _Runs:
         self, config: TrainConfig, out: Path, seeds: int, *, resume: bool
     ) -> dict[str, Any] | None:
         """Train one seed after another; complete seeds are kept."""
-        from berthline.learn.training.seeds import summary_of_seeds
-
-        kept = {**self.kept(config), "seeds": seeds}
-        open_training(out, kept, command=self.command, seed=config.seed, resume=resume)
+        self._open(config, out, seeds, resume=resume)
         summaries: list[dict[str, Any]] = []
         for seed in range(config.seed, config.seed + seeds):
-            path = out / f"{SEED_PREFIX}{seed}"
             own = msgspec.structs.replace(config, seed=seed)
-            if (path / CONFIG).is_file() and extend(path, self.kept(own)):
-                pass
-            elif (path / SUMMARY).is_file():
-                summaries.append(_summary_of_seed(path / SUMMARY))
-                continue
-            if (path / CONFIG).is_file():
-                check_same_settings(path, self.kept(own))
-            else:
-                begin_run(path, self.kept(own), command=self.command, seed=seed)
-            found = self.one(own, path)
+            found = self.seed(own, out / f"{SEED_PREFIX}{seed}")
             if found is None:
                 return None
             summaries.append(found)
+        return self._joined(out, summaries)
+
+    def at_once(
+        self,
+        config: TrainConfig,
+        out: Path,
+        seeds: int,
+        *,
+        resume: bool,
+        engine: Engine,
+        workers: int,
+        watch: WatchAll,
+    ) -> dict[str, Any] | None:
+        """Train several seeds at once; complete seeds are kept."""
+        engine.connect()
+        self._open(config, out, seeds, resume=resume)
+        tasks = [
+            TrainingTask(
+                str((out / f"{SEED_PREFIX}{seed}").resolve()),
+                msgspec.structs.replace(config, seed=seed),
+            )
+            for seed in range(config.seed, config.seed + seeds)
+        ]
+        with watch(f"{config.algorithm} on {config.seat}", len(tasks)) as report:
+            summaries = train_in_workers(
+                tasks,
+                parent=out,
+                engine=engine,
+                workers=min(workers, seeds),
+                command=self.command,
+                init_from="" if self.init_from is None else str(self.init_from),
+                device=self.device,
+                must_stop=self.must_stop,
+                report=lambda task, progress: report(task.path, progress),
+                remark=self.remark,
+            )
+        return None if summaries is None else self._joined(out, summaries)
+
+    def seed(self, config: TrainConfig, path: Path) -> dict[str, Any] | None:
+        """Train one of several seeds, unless that is done; None = the run was stopped."""
+        if (path / CONFIG).is_file() and extend(path, self.kept(config)):
+            pass
+        elif (path / SUMMARY).is_file():
+            return _summary_of_seed(path / SUMMARY)
+        if (path / CONFIG).is_file():
+            check_same_settings(path, self.kept(config))
+        else:
+            begin_run(path, self.kept(config), command=self.command, seed=config.seed)
+        return self.one(config, path)
+
+    def _open(self, config: TrainConfig, out: Path, seeds: int, *, resume: bool) -> None:
+        kept = {**self.kept(config), "seeds": seeds}
+        open_training(out, kept, command=self.command, seed=config.seed, resume=resume)
+
+    def _joined(self, out: Path, summaries: list[dict[str, Any]]) -> dict[str, Any]:
+        from berthline.learn.training.seeds import summary_of_seeds
+
         summary = summary_of_seeds(summaries)
         write_json(out / SUMMARY, summary)
         return summary
@@ -418,6 +529,10 @@ def _checked_callbacks(given: Callback | Sequence[Callback]) -> Sequence[Callbac
     for callback in found:
         check_callback(callback)
     return found
+
+
+def _all_unwatched(_: str, __: int) -> AbstractContextManager[Callable[[str, Progress], None]]:
+    return contextlib.nullcontext(lambda *_: None)
 
 
 def _unwatched(_: str) -> AbstractContextManager[Callable[[Progress], None]]:

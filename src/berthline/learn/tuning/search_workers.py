@@ -141,12 +141,13 @@ class SearchWorkers:
 
 def main() -> None:
     """Run a worker process."""
-    serve(_answers_of)
+    serve(answers_of)
 
 
-def _answers_of(
+def answers_of(
     setup: tuple[Cluster, str],
 ) -> Callable[[_Message], Iterator[tuple[int, WindowOutcome | ErrorText]]]:
+    """Return what answers the messages of a search."""
     cluster, knowledge = setup
     windows: dict[Window, Workload] = {}
 

@@ -26,6 +26,10 @@ from berthline.report.page.search_page import search_page, search_sentences
 from berthline.report.page.training_page import training_page, training_sentences
 from berthline.report.page.whatif_page import whatif_of, whatif_page, whatif_sentences
 from berthline.report.run_results import COMPARED, results_of
+from berthline.report.suites.shown_suite import shown_suite
+from berthline.report.suites.suite_figures import SUITE_FIGURES
+from berthline.report.suites.suite_page import suite_page
+from berthline.report.suites.suite_sentences import suite_sentences
 from berthline.runs.open_run import AS_WRITTEN, open_run
 from berthline.runs.run_layout import FIGURES, REPORT, SUMMARY
 
@@ -82,6 +86,12 @@ REPORTS: dict[str, ReportKind] = {
         whatif_of,
         whatif_sentences,
         lambda run, found, figures, _: whatif_page(run, found, figures),
+    ),
+    "suite": ReportKind(
+        SUITE_FIGURES,
+        shown_suite,
+        suite_sentences,
+        lambda run, suite, figures, _: suite_page(run, suite, figures),
     ),
 }
 """The report of every kind of run that has one."""

@@ -138,6 +138,12 @@ class Cycle:
         begun += place
         return begun
 
+    def unbend(self, times: Table) -> Table:
+        """Return the submission times without the cycle: the inverse of `bend`."""
+        begun = np.floor(times / self.period)
+        place = times - begun * self.period
+        return np.asarray((begun + np.interp(place, self._edges, self._passed)) * self.period)
+
     @functools.cached_property
     def _edges(self) -> npt.NDArray[np.float64]:
         return np.linspace(0.0, self.period, len(self.weights) + 1)

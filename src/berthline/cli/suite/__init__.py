@@ -1,0 +1,1 @@
+"""`berthline suite`: named grids of runs."""
