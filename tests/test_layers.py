@@ -36,7 +36,8 @@ LAYERS = {
     "learn.networks": "base env",
     "learn": "base model runs.run_layout tasks.task_table policies traces evaluate.metrics sim runs"
     " evaluate env learn.networks",
-    "deploy": "base model policies sim view env learn.networks",
+    "deploy": "base model runs.run_layout policies traces evaluate.metrics sim runs view env"
+    " learn.networks",
     "tasks": "base model policies traces sim evaluate env deploy tasks.task_table",
     "compat": "base env",
     "cli": "*",
