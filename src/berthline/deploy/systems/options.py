@@ -1,4 +1,4 @@
-"""The options of `berthline deploy SYSTEM` that all systems share; each system's own extend them."""
+"""The options of `berthline deploy SYSTEM` that all systems share; each extends them."""
 
 from __future__ import annotations
 

@@ -11,12 +11,15 @@ The module has two members:
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from berthline.deploy.systems.contract import Adapter
-from berthline.deploy.systems.options import DeployOptions
 from berthline.errors import ConfigError, unknown_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from berthline.deploy.systems.contract import Adapter
+    from berthline.deploy.systems.options import DeployOptions
 
 
 class SystemModule(Protocol):
@@ -61,5 +64,5 @@ def find_system(name: str) -> SystemModule:
     if name not in SYSTEMS:
         what, expected, hint = unknown_name("system", name, SYSTEMS)
         raise ConfigError(what, expected=expected, hint=hint or "berthline deploy --help")
-    module: SystemModule = importlib.import_module(SYSTEMS[name].module)  # type: ignore[assignment]
+    module: SystemModule = importlib.import_module(SYSTEMS[name].module)
     return module
