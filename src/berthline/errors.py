@@ -7,6 +7,7 @@
     +-- MissingExtraError     an optional dependency is not installed         exit 2
     +-- OutputError           a file, report or run that cannot be written    exit 1
     +-- SimulationError       a run that could not be completed               exit 1
+    +-- RefusedError          something a rule of safety forbids              exit 3
 
 Messages are lower case, name the offending value and say what to do next. Code inside the
 package validates at its boundary and trusts its own data afterwards.
@@ -72,6 +73,12 @@ class SimulationError(BerthlineError):
     """A run that could not be completed."""
 
     exit_code = 1
+
+
+class RefusedError(BerthlineError):
+    """Something that a rule of safety forbids."""
+
+    exit_code = 3
 
 
 def unknown_name(

@@ -288,6 +288,12 @@ class Adapter(Protocol):
         Called at each heartbeat, from another thread than the other methods.
         """
 
+    def leave(self) -> None:
+        """Tell the system that the controller goes: new submissions flow natively from now on.
+
+        Called before holds are lifted; holds that are there stay.
+        """
+
     def guard(self) -> GuardOrders | None:
         """Return how a guard lifts our holds; None = this system has no holds."""
 

@@ -38,7 +38,7 @@ _BEGIN_SECONDS = 60.0
 _HEARTBEATS = 2.0
 
 
-class SimulatedOptions(DeployOptions):
+class SimulatedOptions(DeployOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Schedule a simulated cluster as if it were a real one.
 
     The cluster is a process of its own with a native scheduler; it goes on when the controller is
@@ -206,6 +206,10 @@ class DistantCluster:
     def beat(self) -> None:
         """Let the cluster hold new jobs for a while."""
         self._status("beat", self._limit)
+
+    def leave(self) -> None:
+        """Let new jobs flow natively from now on."""
+        self._status("leave")
 
     def guard(self) -> GuardOrders | None:
         """Return how a guard reaches the cluster."""

@@ -166,6 +166,10 @@ class FaultyAdapter:
         """Tell the system that the controller lives."""
         self._inner.beat()
 
+    def leave(self) -> None:
+        """Let new jobs flow natively from now on."""
+        self._inner.leave()
+
     def guard(self) -> GuardOrders | None:
         """Return how a guard lifts our holds."""
         return self._inner.guard()

@@ -5,6 +5,7 @@ Its clock stands still except in `wait`, so that a run is the same each time.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from berthline.deploy.systems.contract import Abilities, GuardOrders
@@ -74,6 +75,10 @@ class SimulatedAdapter:
         """Let the cluster hold new jobs for a while."""
         if self._holds_new:
             self.cluster.holds_until = self.cluster.now + self._limit
+
+    def leave(self) -> None:
+        """Let new jobs flow natively from now on."""
+        self.cluster.holds_until = -math.inf
 
     def guard(self) -> GuardOrders | None:
         """Return None: the cluster is in this process, so no guard could reach it."""

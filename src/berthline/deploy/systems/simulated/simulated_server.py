@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import socketserver
@@ -78,6 +79,8 @@ class ClusterServer:
             return cluster.do(request.actions)
         if request.call == "beat":
             cluster.holds_until = cluster.now + request.seconds * (self.speed or 1.0)
+        elif request.call == "leave":
+            cluster.holds_until = -math.inf
         elif request.call == "wait":
             cluster.advance(cluster.now + request.seconds)
         elif request.call == "lift":

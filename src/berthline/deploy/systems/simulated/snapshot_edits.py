@@ -130,8 +130,9 @@ def merged(first: Schedule, second: Schedule, horizon: float) -> Schedule:
     order = np.argsort(places, kind="stable")
 
     def column(name: str) -> npt.NDArray[Any]:
-        found: npt.NDArray[Any] = np.concatenate([getattr(first, name), getattr(second, name)])
-        return found.take(order)
+        both: npt.NDArray[Any] = np.concatenate([getattr(first, name), getattr(second, name)])
+        found: npt.NDArray[Any] = both[order]
+        return found
 
     kind, job = column("kind"), column("job")
     offsets = np.concatenate(
@@ -149,8 +150,9 @@ def merged(first: Schedule, second: Schedule, horizon: float) -> Schedule:
     )
 
     def allocation(name: str) -> npt.NDArray[Any]:
-        found: npt.NDArray[Any] = np.concatenate([getattr(first, name), getattr(second, name)])
-        return found[shares]
+        both: npt.NDArray[Any] = np.concatenate([getattr(first, name), getattr(second, name)])
+        found: npt.NDArray[Any] = both[shares]
+        return found
 
     return Schedule(
         time=column("time"),
@@ -167,7 +169,7 @@ def merged(first: Schedule, second: Schedule, horizon: float) -> Schedule:
 
 def _places(first: Schedule, second: Schedule) -> npt.NDArray[np.float64]:
     """Return where the rows of one job belong, as positions between the rows of a log."""
-    places = np.searchsorted(first.time, second.time, side="right") - 0.5
+    places = np.searchsorted(first.time, second.time, side="right").astype(np.float64) - 0.5
     nodes: dict[int, int] = {}
     for row in range(len(second)):
         if second.is_start[row]:
