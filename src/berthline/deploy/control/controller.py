@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from berthline.deploy.control.decide_in_time import LATE, STRANGE, WAITED, Made
+from berthline.deploy.control.guard import LIMIT
 from berthline.deploy.control.intents import Intents
 from berthline.deploy.control.observe import Observer
 from berthline.deploy.control.rules import RuleBook
@@ -35,6 +36,7 @@ from berthline.deploy.systems.contract import (
     DONE,
     FINISHED,
     HELD,
+    REFUSED,
     RUNNING,
     WAITING,
     Action,
@@ -121,6 +123,7 @@ class Controller:
         self.last_jobs: Mapping[int, LiveJob] = {}
         self._faults_in_a_row = 0
         self._last_time = -float("inf")
+        self._checked_at = 0.0
         self._wanted: set[int] = set()
         self._ranks: dict[int, int] = {}
         if journal.last_look is not None:
@@ -155,7 +158,7 @@ class Controller:
             return self._decide_and_act(look, facts, seconds)
         except BerthlineError as error:
             fault = f"cannot decide: {error.what} ({error.where})"
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not stop the watch
+        except Exception as error:
             fault = f"internal: {type(error).__name__}: {error}"
         return self._end_with_fault(facts, look, fault, seconds)
 
@@ -342,6 +345,7 @@ class Controller:
         if not proposed:
             return [], [], ""
         look, fault = self._looked()
+        self._checked_at = time.monotonic()
         if look is None or fault:
             hit = self.rules.hit("stale", -1, fault)
             return [], [hit], fault
@@ -359,7 +363,13 @@ class Controller:
     def _act(self, cycle: Cycle, now: float) -> None:
         assert self._do is not None, "shadow has no actions"
         began = time.perf_counter()
-        outcomes = self._do([one.action for one in cycle.actions])
+        age = time.monotonic() - self._checked_at
+        if age > LIMIT * self.settings.guard.heartbeat:
+            # The process was stopped in between, and the guard may have lifted our holds.
+            words = f"{age:.0f} s passed between the check and the action"
+            outcomes = [Outcome(REFUSED, words)] * len(cycle.actions)
+        else:
+            outcomes = self._do([one.action for one in cycle.actions])
         self.intents.ask(cycle.actions, outcomes, now)
         for one, outcome in zip(cycle.actions, outcomes, strict=True):
             self.totals.actions[one.action.kind.value, outcome.status] += 1

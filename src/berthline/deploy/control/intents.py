@@ -25,8 +25,7 @@ from berthline.deploy.systems.contract import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from berthline.deploy.control.settings import RuleSettings
     from berthline.deploy.looks.seen import LiveJob

@@ -11,6 +11,7 @@ from berthline.deploy.systems.contract import FINISHED, RUNNING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
     from berthline.deploy.looks.seen import LiveJob
 
 VANISHED = 3

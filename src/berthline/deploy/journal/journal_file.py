@@ -152,6 +152,14 @@ class JournalReader:
                     return found
         return None
 
+    def last_look(self) -> Look | None:
+        """Return the last look."""
+        for path in reversed(self.parts):
+            with closing(_connected(path)) as file:
+                if (look := _last_look(file, path)) is not None:
+                    return look
+        return None
+
     def policies(self) -> dict[str, dict[str, bytes]]:
         """Return the files of the policies that decided, by hash."""
         found: dict[str, dict[str, bytes]] = {}
@@ -223,12 +231,8 @@ class JournalWriter:
         self._policies = {row[0] for row in _rows(file, path, "SELECT sha256 FROM policies")}
         query = "SELECT max(number) FROM cycles"
         self.last_cycle = _rows(file, path, query)[0][0] or 0
-        query = "SELECT max(number) FROM cycles WHERE is_whole"
-        since = _rows(file, path, query)[0][0]
-        if since is not None:
-            for entry in _entries(file, path, since):
-                self.last_look = entry.look or self.last_look
-            # The next look is whole, so a reader never needs what came before the stop.
+        # The next look is whole, so a reader never needs what came before the stop.
+        self.last_look = _last_look(file, path)
         nodes = {node.name: node for node in begin.nodes}
         for (data,) in _rows(file, path, "SELECT node FROM nodes ORDER BY rowid"):
             node = msgspec.msgpack.decode(data, type=NodeRecord)
@@ -379,6 +383,14 @@ def _entries(file: sqlite3.Connection, path: Path, since: int = 0) -> Iterator[E
             except (ValueError, KeyError) as error:
                 raise _unreadable(path, error) from None
         yield Entry(_unpacked(data, Cycle, path), now, outcomes.get(number))
+
+
+def _last_look(file: sqlite3.Connection, path: Path) -> Look | None:
+    since = _rows(file, path, "SELECT max(number) FROM cycles WHERE is_whole")[0][0]
+    look = None
+    for entry in _entries(file, path, since or 0):
+        look = entry.look or look
+    return look
 
 
 def _unpacked(data: bytes, kind: Any, path: Path) -> Any:
