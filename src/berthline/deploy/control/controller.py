@@ -15,7 +15,7 @@ from berthline.deploy.control.decide_in_time import LATE, STRANGE, WAITED, Made
 from berthline.deploy.control.guard import LIMIT
 from berthline.deploy.control.intents import Intents
 from berthline.deploy.control.observe import Observer
-from berthline.deploy.control.rules import RuleBook
+from berthline.deploy.control.safety_rules import RuleBook
 from berthline.deploy.journal.journal_file import PART_SECONDS, SCHEMA, PartStart
 from berthline.deploy.journal.journal_records import (
     ACT,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from berthline.deploy.control.decide_in_time import Decider
-    from berthline.deploy.control.settings import Settings
+    from berthline.deploy.control.deploy_settings import Settings
     from berthline.deploy.journal.journal_file import JournalWriter
     from berthline.deploy.journal.journal_records import SeenStart
     from berthline.deploy.looks.seen import LiveJob, Seen
