@@ -82,7 +82,7 @@ def test_command_runs(command, playground, capsys):
     if re.search(r"^berthline (eval|report).* runs/compare", command.text):  # so must this
         assert main(["compare", "synthetic", "--jobs", "50", "--out", "runs/compare"]) == 0
         capsys.readouterr()
-    if re.search(r"^berthline deploy (status|stop|judge)", command.text):  # so must a controller
+    if re.search(r"^berthline deploy \w+ berthline-journal", command.text):  # so must a controller
         journal = command.text.split()[3]
         begun = ["deploy", "simulated", "synthetic", "--jobs", "50", "--speed", "0"]
         if not (playground / journal / "verdict.json").exists():
