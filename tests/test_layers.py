@@ -34,7 +34,9 @@ LAYERS = {
     "learn.networks": "base env",
     "learn": "base model runs.run_layout tasks.task_table policies traces evaluate.metrics sim runs"
     " evaluate env learn.networks engines",
-    "deploy": "base model policies sim view env learn.networks",
+    "deploy": "base model runs.run_layout policies traces evaluate.metrics sim runs view env"
+    " learn.networks",
+    "deploy.judge": "base model policies evaluate.metrics sim evaluate deploy",
     "tasks": "base model policies traces sim evaluate env deploy tasks.task_table",
     "experiments": "base engines model runs.run_layout policies traces evaluate.metrics sim runs"
     " env evaluate learn deploy",
@@ -57,6 +59,7 @@ TOP = {
     "berthline.__main__",
     "berthline.environments",
     "berthline.statistics",
+    "berthline.testing",
     "berthline.training",
     "berthline.when_imported",
 }
