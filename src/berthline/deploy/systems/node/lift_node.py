@@ -67,7 +67,7 @@ def call_or_begin(directory: str | Path, request: dict[str, Any], *, timeout: fl
 
 
 def begin(directory: str | Path) -> None:
-    """Start the runner of a directory and wait until it answers.
+    """Start the runner of a directory, unless there is one, and wait until it answers.
 
     Raises:
         OSError: it does not start.
@@ -75,24 +75,29 @@ def begin(directory: str | Path) -> None:
     module = "berthline.deploy.systems.node.runner.runner_server"
     path = Path(directory)
     with (path / ERRORS).open("ab") as errors:
-        process = subprocess.Popen(
+        started = subprocess.run(
             [sys.executable, "-m", module, str(path)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
+            check=False,
+            timeout=_BEGIN_SECONDS,
             start_new_session=True,
         )
+    if started.returncode:
+        words = (path / ERRORS).read_text("utf-8", "replace").strip().splitlines()[-1:]
+        raise OSError("the runner does not start" + "".join(f": {line}" for line in words))
     until = time.monotonic() + _BEGIN_SECONDS
-    while time.monotonic() < until:
-        with contextlib.suppress(OSError):
-            call(path, {"call": "status"}, timeout=5.0)
+    while True:
+        # Another one may have been started an instant before, and not listen yet.
+        try:
+            call(path, {"call": "status"})
+        except (FileNotFoundError, ConnectionError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+        else:
             return
-        # Another one may have begun at the same time; then this one has ended at once.
-        if process.poll() not in (None, 0):
-            break
-        time.sleep(0.02)
-    words = (path / ERRORS).read_text("utf-8", "replace").strip().splitlines()[-1:]
-    raise OSError("the runner does not start" + "".join(f": {line}" for line in words))
 
 
 def lift(arguments: dict[str, Any]) -> tuple[int, int]:

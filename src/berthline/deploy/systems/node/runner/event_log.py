@@ -20,7 +20,7 @@ class EventLog:
     def __init__(self, path: Path) -> None:
         self.events = read_events(path)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        # A line that was cut off by a crash is no event: nothing followed from it.
+        # Nothing followed from a line that a crash has cut off.
         os.ftruncate(descriptor, _whole_bytes(path))
         self._descriptor = descriptor
 

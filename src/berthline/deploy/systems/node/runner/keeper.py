@@ -90,7 +90,7 @@ def fork_keeper(orders: RunOrders) -> tuple[int, int]:
         if os.read(3, 1):
             os.close(3)
             _keep(orders)
-            code = 0
+        code = 0
     finally:
         os._exit(code)
 

@@ -1,7 +1,7 @@
 """The jobs of a runner: what is known of each, and what an event changes.
 
 The same function applies an event when it happens and when the log is read again, so a runner that
-was killed goes on with the state that it had.
+replaces a killed one has the same state.
 """
 
 from __future__ import annotations

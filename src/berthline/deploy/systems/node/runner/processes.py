@@ -1,4 +1,4 @@
-"""Processes, told apart by their id and their start time: Linux uses ids again, but not both."""
+"""Processes, identified by their id and their start time: Linux uses ids again, but not both."""
 
 from __future__ import annotations
 

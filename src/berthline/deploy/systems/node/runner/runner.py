@@ -1,7 +1,7 @@
 """The runner: which jobs run on which GPUs, by actions from outside or by its plain order.
 
-Its plain order is first come, first served: whoever is not held starts as soon as its GPUs are
-free and no earlier job waits. While a controller says that it lives, new jobs are held for it.
+Its plain order is first come, first served: a job that is not held starts as soon as its GPUs
+are free and no earlier job waits. While a controller says that it lives, new jobs are held for it.
 When its heartbeats stop, all holds are lifted.
 """
 

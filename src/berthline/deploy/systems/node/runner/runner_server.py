@@ -143,17 +143,27 @@ def _listen(directory: Path) -> socket.socket:
 
 
 def main(directory: Path) -> int:
-    """Run the runner of a directory until it is no longer needed."""
+    """Start the runner of a directory, and return when it answers, or 1 if it does not start."""
     lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        return 0
+        return 0  # there is one
+    reading, writing = os.pipe()
+    if os.fork():
+        os.close(writing)
+        return 0 if os.read(reading, 1) else 1
+    # From here on in a process that no process waits for, and that has no terminal.
+    os.close(reading)
+    os.setsid()
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     runner = Runner(directory)
+    server = RunnerServer(runner, float(runner.settings.get("linger", _LINGER)))
     fork_sampler(runner.settings["telemetry"], directory)
-    RunnerServer(runner, float(runner.settings.get("linger", _LINGER))).serve()
+    os.write(writing, b"1")
+    os.close(writing)
+    server.serve()
     return 0
 
 
