@@ -183,6 +183,15 @@ def test_without_gpus_slots_must_be_declared(tmp_path):
     assert not (tmp_path / "journal").exists()
 
 
+def test_more_slots_than_gpus_are_refused(smi, tmp_path):
+    assert smi.exists()
+    with (
+        pytest.raises(ConfigError, match="--slots is 3"),
+        node_of(tmp_path, [{"command": "true"}], slots=3, telemetry="nvidia-smi"),
+    ):
+        pass
+
+
 def test_a_node_with_gpus_is_sampled_each_second(smi, tmp_path):
     rows = [{"command": ["sh", "-c", "echo $CUDA_VISIBLE_DEVICES; sleep 1.3"], "gpus": 2}]
     with node_of(tmp_path, rows, slots=None, telemetry="nvidia-smi") as node:
@@ -192,5 +201,3 @@ def test_a_node_with_gpus_is_sampled_each_second(smi, tmp_path):
         assert job(node, 1).words == "done"
         samples = until(lambda: read_samples(node.directory / "telemetry.jsonl")[1:], "samples")
     assert samples[0][1][1]["power_w"] == 61.5
-    with pytest.raises(ConfigError, match="--slots is 3"), node_of(tmp_path / "..", [], slots=3):
-        pass

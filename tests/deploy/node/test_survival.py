@@ -158,18 +158,19 @@ def test_a_keeper_that_is_not_told_to_go_starts_nothing(tmp_path):
 
 
 def test_a_job_that_did_not_begin_waits_again(tmp_path):
-    rows = [{"command": "true", "submit_time": 1}]
-    with node_of(tmp_path, rows, slots=1) as node:
+    rows = [{"command": "sleep 300"}, {"command": "true", "submit_time": 999}]
+    with node_of(tmp_path, rows) as node:
+        run_of(node, 1)
         call(node.directory, {"call": "stop"})
         until(lambda: not (node.directory / "runner.socket").exists() or _is_refused(node))
         # A runner that was killed after it wrote down the keeper, before it let it go.
         log = EventLog(node.directory / "events.jsonl")
         key = [os.getpid(), 1, boot_id()]
-        start = {"run": 0, "gpus": [0], "keeper": key, "native": True}
-        log.write({"time": 1.0, "what": "submit", "job": "1", "held": False})
-        log.write({"time": 2.0, "what": "start", "job": "1", **start})
+        start = {"run": 0, "gpus": [1], "keeper": key, "native": True}
+        log.write({"time": 1.0, "what": "submit", "job": "2", "held": False})
+        log.write({"time": 2.0, "what": "start", "job": "2", **start})
         log.close()
-        record = wait_for(node, 1, "finished")
+        record = wait_for(node, 2, "finished")
         assert (record.words, record.restarts) == ("done", 0)
         assert len(events_of(node.directory, "not begun")) == 1
 
