@@ -56,6 +56,7 @@ TOP = {
     "berthline.__main__",
     "berthline.environments",
     "berthline.statistics",
+    "berthline.testing",
     "berthline.training",
     "berthline.when_imported",
 }

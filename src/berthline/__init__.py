@@ -21,6 +21,7 @@ from berthline.when_imported import await_gymnasium, connect_policies
 if TYPE_CHECKING:
     from berthline import environments as environments
     from berthline import statistics as statistics
+    from berthline import testing as testing
     from berthline import training as training
     from berthline.deploy.export_policy import export_policy as export_policy
     from berthline.deploy.given_policy import Policy as Policy
@@ -117,7 +118,7 @@ _HOME = {
     "write_snapshot": "berthline.runs.resume_run",
     "whatif": "berthline.evaluate.whatif.whatif",
 }
-_NAMESPACES = ("environments", "statistics", "training")
+_NAMESPACES = ("environments", "statistics", "testing", "training")
 """Public names that few programs need, by topic."""
 
 __all__ = sorted([*_HOME, *_NAMESPACES])

@@ -109,6 +109,11 @@ class KnownJobs:
         self._add(job)
         return job
 
+    def all(self) -> list[KnownJob]:
+        """Return all jobs, by number."""
+        found = {job.number: job for job in self._by_key.values()}
+        return [found[number] for number in sorted(found)]
+
     def forget(self, time: float) -> list[int]:
         """Forget jobs that were not seen for long; return their numbers."""
         old = {job.number: job for job in self._by_key.values() if job.seen < time - FORGET_SECONDS}

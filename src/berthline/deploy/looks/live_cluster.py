@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from berthline.model.cluster import Cluster, NodeGroup
 from berthline.model.gpu_types import GPU_TYPES, GpuType, canonical_name
 from berthline.model.limits import Quota
@@ -34,6 +32,8 @@ class LiveCluster:
         self.name = name
         self.nodes: list[NodeRecord] = list(nodes)
         self.ids: dict[str, int] = {node.name: at for at, node in enumerate(self.nodes)}
+        self.changed: dict[str, NodeRecord] = {}
+        """Nodes that are new or differ since this was last cleared."""
         self._facts: object = None
         self._cluster: Cluster | None = None
 
@@ -43,10 +43,14 @@ class LiveCluster:
             if node.name not in self.ids:
                 self.ids[node.name] = len(self.nodes)
                 self.nodes.append(node)
-            self.nodes[self.ids[node.name]] = node
+                self.changed[node.name] = node
+            at = self.ids[node.name]
+            if _facts(self.nodes[at]) != _facts(node):
+                self.changed[node.name] = node
+            self.nodes[at] = node
         facts = (
             look.quotas,
-            tuple((n.gpus, n.gpu_type, n.cpus, n.memory_mib, n.pool) for n in self.nodes),
+            tuple(map(_facts, self.nodes)),
         )
         if self._cluster is None or facts != self._facts:
             self._facts, self._cluster = facts, self._made(look)
@@ -76,6 +80,6 @@ class LiveCluster:
         return dataclasses.replace(cluster, quotas=quotas)
 
 
-def unusable(node: NodeRecord) -> int:
-    """Return how many GPUs of a node's row in the cluster do not exist."""
-    return int(np.maximum(1 - node.gpus, 0))
+def _facts(node: NodeRecord) -> tuple[object, ...]:
+    """Return what a cluster says of a node."""
+    return node.gpus, node.gpu_type, node.cpus, node.memory_mib, node.pool

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,16 +26,14 @@ from berthline.deploy.systems.contract import (
     Look,
 )
 from berthline.model.gpu_types import RECORDED
+from berthline.model.snapshot import Snapshot
 from berthline.model.workload import Workload
 from berthline.sim.snapshots.live import RunningJob, snapshot_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from berthline.deploy.looks.known_jobs import KnownJob, KnownJobs
     from berthline.deploy.looks.live_cluster import LiveCluster
     from berthline.model.cluster import Cluster
-    from berthline.model.snapshot import Snapshot
 
 _WHOLE = 1000
 LOAD = "load"
@@ -141,6 +140,8 @@ def see(
             start = min(max((record.started or 0.0) - origin, submit), now)
             rows.append(_Row(min(submit, start), number, job, start, held))
         elif number in asked:
+            if not asked[number].nodes:
+                continue  # a start that is being taken back
             held = {nodes.ids[name]: gpus for name, gpus in asked[number].nodes.items()}
             for node, gpus in held.items():
                 promised[node] += gpus

@@ -261,6 +261,10 @@ class Adapter(Protocol):
     def abilities(self) -> Abilities:
         """What it can do."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will ever happen again: a trace is played. False for a real system."""
+
     def look(self) -> Look:
         """Return what the system says now.
 

@@ -31,3 +31,5 @@ class DeployOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Act without a verdict of `deploy judge`; the reason is journaled."""
     metrics_port: Annotated[int | None, arg(metavar="PORT", help_behavior_hint="")] = None
     """Serve metrics for Prometheus on this port of the loopback address."""
+    json: Annotated[bool, arg(help_behavior_hint="")] = False
+    """Print one JSON object at the end, and nothing else, to stdout."""

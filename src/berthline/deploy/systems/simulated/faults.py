@@ -105,6 +105,11 @@ class FaultyAdapter:
         """What the system can do."""
         return self._inner.abilities
 
+    @property
+    def is_over(self) -> bool:
+        """Whether every job has come and gone."""
+        return self._inner.is_over
+
     def look(self) -> Look:
         """Return what the system says, or something else."""
         if self._happens("silent"):

@@ -55,6 +55,11 @@ class SimulatedAdapter:
         self.name = f"simulated {cluster.cluster.name}"
         self._limit, self._holds_new = heartbeat_limit, holds_new
 
+    @property
+    def is_over(self) -> bool:
+        """Whether every job has come and gone."""
+        return self.cluster.is_over
+
     def look(self) -> Look:
         """Return what the cluster says now."""
         return self.cluster.look()

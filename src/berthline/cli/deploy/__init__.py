@@ -1,0 +1,1 @@
+"""`berthline deploy`: a controller beside a system, and its journal."""

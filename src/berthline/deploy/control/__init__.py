@@ -1,0 +1,1 @@
+"""The controller: cycles of looking, deciding, checking and acting; rules; the guard."""

@@ -1,0 +1,1 @@
+"""The journal: everything that was seen, decided and done, append-only, in SQLite."""

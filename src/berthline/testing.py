@@ -1,0 +1,7 @@
+"""Checks of code that others write against Berthline's contracts."""
+
+from berthline.deploy.systems.adapter_check import adapter_check as adapter_check
+from berthline.deploy.systems.simulated.faults import Faults as Faults
+from berthline.deploy.systems.simulated.faults import FaultyAdapter as FaultyAdapter
+
+__all__ = ["Faults", "FaultyAdapter", "adapter_check"]
