@@ -106,9 +106,11 @@ class NodeAdapter:
         """Return what the runner says now."""
         answer = self._ask({"call": "look"})
         jobs = tuple(self._record(job) for job in answer["jobs"])
+        in_use = sum(sum(job.nodes.values()) for job in jobs)
         node = NodeRecord(
             name=self._node,
             gpus=int(self._settings["gpus"]),
+            gpus_in_use=in_use,
             state=UP,
             gpu_type=self._settings["gpu_type"] or RECORDED,
         )
@@ -161,6 +163,10 @@ class NodeAdapter:
     def beat(self) -> None:
         """Let the runner hold new jobs for a while."""
         self._ask({"call": "beat", "seconds": self._limit})
+
+    def leave(self) -> None:
+        """Let new jobs start in the runner's own order from now on."""
+        self._ask({"call": "leave"})
 
     def guard(self) -> GuardOrders:
         """Return how a guard reaches the runner."""

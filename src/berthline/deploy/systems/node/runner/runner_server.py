@@ -107,6 +107,9 @@ class RunnerServer:
         if what == "beat":
             runner.beat(float(request["seconds"]))
             return {}
+        if what == "leave":
+            runner.controlled_until = None
+            return {}
         if what == "lift":
             lifted, left = runner.lift()
             return {"lifted": lifted, "left": left}

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.deploy.node.node_tools import PATIENCE, job, node_of, output, until
+from tests.deploy.systems.node.node_tools import PATIENCE, job, node_of, output, until
 
 from berthline.deploy.systems.node.runner.nvidia_smi import NvidiaSmi, NvidiaSmiError
 from berthline.deploy.systems.node.runner.telemetry import find_gpus, read_samples

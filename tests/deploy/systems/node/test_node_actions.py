@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.deploy.node.node_tools import (
+from tests.deploy.systems.node.node_tools import (
     PATIENCE,
     act,
     events_of,
@@ -25,6 +25,7 @@ from berthline.deploy.systems.contract import Action, ActionKind
 from berthline.deploy.systems.node.lift_node import call
 from berthline.deploy.systems.node.node_adapter import NodeAdapter
 from berthline.deploy.systems.node.runner.processes import is_alive, key_of
+from berthline.testing import adapter_check
 
 HOLD, START, PREEMPT, RELEASE, RANK = (
     ActionKind.HOLD,
@@ -206,3 +207,28 @@ def test_requests_that_cannot_be_read_are_answered(tmp_path):
         for request in ({}, {"call": "fly"}, {"call": "do", "actions": [{}]}, {"call": "beat"}, []):
             assert re.match("not a request", call(node.directory, request)["error"])
         assert job(node, 1).state == "running"
+
+
+@pytest.mark.parametrize(
+    ("slots", "gpus", "left_out"),
+    [
+        (3, [2, 2, 2, 1], "a start too many is refused"),
+        (1, [1, 1, 1], "a start happens, and only once"),
+    ],
+)
+def test_the_adapter_keeps_the_contract(tmp_path, slots, gpus, left_out):
+    with node_of(tmp_path, [{**LONG, "gpus": one} for one in gpus], slots=slots) as node:
+        run_of(node, 1)
+        checked = adapter_check(node)
+    assert checked.left_out == (left_out,), "with or without a free slot"
+    assert len(checked.done) == 9
+
+
+def test_new_jobs_start_natively_after_the_controller_has_left(tmp_path):
+    rows = [LONG, {"command": "true", "submit_time": 0.6}]
+    with node_of(tmp_path, rows) as node:
+        node.beat()
+        node.leave()
+        until(lambda: len(node.look().jobs) == 2, "it is submitted")
+        assert wait_for(node, 2, "finished").words == "done"
+        assert not any(one["held"] for one in events_of(node.directory, "submit"))

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.deploy.node.node_tools import (
+from tests.deploy.systems.node.node_tools import (
     PATIENCE,
     end_all,
     events_of,

@@ -6,7 +6,7 @@ import json
 import sys
 
 import pytest
-from tests.deploy.node.node_tools import job, node_of, output, run_of, until, wait_for
+from tests.deploy.systems.node.node_tools import job, node_of, output, run_of, until, wait_for
 
 from berthline.deploy.systems.node.runner.processes import is_alive
 
