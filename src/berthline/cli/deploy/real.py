@@ -1,0 +1,167 @@
+"""`berthline deploy real JOURNAL`: what really happened on a node, and the same jobs simulated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from berthline.cli.deploy.status import JournalName
+from berthline.cli.options import Force, Json, Out, parse_options
+from berthline.cli.output import counted, print_facts, print_json
+from berthline.deploy.journal.journal_file import JournalReader, is_journal
+from berthline.deploy.journal.journal_records import ACT
+from berthline.deploy.systems.node.connect_node import NODE
+from berthline.number_text import duration
+
+if TYPE_CHECKING:
+    from berthline.deploy.systems.node.node_history import NodeHistory
+    from berthline.evaluate.real_runs.real_metrics import RealMetrics
+    from berthline.evaluate.real_runs.sim_to_real import RealRun, SimToReal
+
+_NATIVE = "fcfs+strict"
+"""The runner's own order."""
+
+
+class Real(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Show what really happened on a node, and how close a simulation of its jobs comes.
+
+    The simulation knows measured run times, and how long starts and stops take.
+
+    Examples:
+      berthline deploy real berthline-journal
+      berthline deploy real berthline-journal --json
+    """
+
+    run: JournalName
+    out: Out = None
+    force: Force = False
+    json: Json = False
+
+
+def main(argv: list[str]) -> int:
+    """Run the verb."""
+    options = parse_options(Real, argv, verb="deploy real")
+    from berthline.deploy.systems.node.node_history import read_node_history
+    from berthline.evaluate.real_runs.real_metrics import real_metrics
+    from berthline.evaluate.real_runs.sim_to_real import RealRun, sim_to_real
+    from berthline.runs.run_directory import open_directory
+
+    directory = open_directory(options.out, verb="deploy", force=options.force)
+    journal = Path(options.run)
+    history = read_node_history(journal / NODE)
+    decided = _decided(journal, history)
+    run = RealRun(
+        workload=history.workload,
+        log=history.log,
+        cluster=history.cluster,
+        start_delay=_mean(history.start_delays),
+        stop_delay=_mean(history.stop_delays),
+        keeps_progress=history.keeps_progress,
+        scheduler=decided["scheduler"],
+        knowledge=decided["knowledge"],
+        tick=decided["tick"],
+    )
+    metrics = real_metrics(run, samples=history.samples, decision_seconds=decided["seconds"])
+    closeness = sim_to_real(run)
+    summary = {
+        "scheduler": run.scheduler,
+        "knowledge": run.knowledge,
+        "is_over": history.is_over,
+        "ends": history.ends,
+        "telemetry": history.telemetry,
+        "metrics": metrics,
+        "sim_to_real": closeness,
+    }
+    if directory is not None:
+        from berthline.runs.job_tables import input_writers
+
+        directory.write(
+            command=f"berthline deploy real {options.run}",
+            config={"scheduler": run.scheduler, "knowledge": run.knowledge, "seed": 0},
+            seed=0,
+            summary=summary,
+            metrics=[summary],
+            log=run.log,
+            workload=run.workload,
+            files=input_writers(run.workload, run.cluster),
+        )
+    if options.json:
+        print_json(summary)
+    else:
+        _show(run, history, metrics, closeness)
+    return 0
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values)) if values else 0.0
+
+
+def _decided(journal: Path, history: NodeHistory) -> dict[str, Any]:
+    """Return who decided, what it knew, how often and how fast."""
+    own = {"scheduler": _NATIVE, "knowledge": "estimate", "tick": 0.0, "seconds": []}
+    if not is_journal(journal):
+        return own
+    cycles = [entry.cycle for entry in JournalReader(journal).entries()]
+    acted = [cycle for cycle in cycles if cycle.mode == ACT]
+    decided = [cycle.seconds["decide"] for cycle in cycles if "decide" in cycle.seconds]
+    own["seconds"] = decided
+    if len(acted) < 2 or history.natively == len(history.start_delays):
+        return own
+    times = [cycle.time for cycle in acted]
+    return {
+        "scheduler": acted[-1].scheduler,
+        "knowledge": acted[-1].knowledge,
+        "tick": round(float(np.median(np.diff(times))), 3),
+        "seconds": decided,
+    }
+
+
+def _show(run: RealRun, history: NodeHistory, metrics: RealMetrics, closeness: SimToReal) -> None:
+    print_facts(
+        {
+            "jobs": f"{counted(len(run.workload), 'job')}: "
+            + ", ".join(f"{count} {end}" for end, count in history.ends.items())
+            + ("" if history.is_over else "; not all have ended"),
+            "decided by": f"{run.scheduler}, {_tick(run.tick)}",
+            **facts(metrics),
+            "delays": f"start {1000 * run.start_delay:.0f} ms, stop {1000 * run.stop_delay:.0f} ms",
+            "simulated": f"JCT {duration(closeness.jct_simulated)}, {closeness.error:+.1%}"
+            f" of the real one; from estimates {closeness.error_from_estimates:+.1%}",
+            "order": f"{closeness.pairs_in_order:,} of {closeness.pairs:,} pairs of jobs started"
+            " in the same order",
+        }
+    )
+
+
+def facts(metrics: RealMetrics) -> dict[str, str]:
+    """Return the metrics as lines."""
+
+    def told(value: float | None, form: str) -> str:
+        return "not measured" if value is None else form.format(value)
+
+    met = metrics.deadlines_met
+    entropy = metrics.meta_entropy
+    return {
+        "JCT": f"mean {duration(metrics.jct_mean)}, p95 {duration(metrics.jct_p95)},"
+        f" p99 {duration(metrics.jct_p99)}, variation {metrics.jct_variation:.2f}",
+        "slowdown": f"{metrics.slowdown:.2f}",
+        "deadlines met": "no job has one" if met is None else f"{met:.1%}",
+        "fairness": f"Jain {metrics.jain:.3f} over JCTs",
+        "queue": f"mean {metrics.queue_mean:.1f}, longest {metrics.queue_max}"
+        + (", exploded" if metrics.queue_exploded else ""),
+        "GPUs held": f"{metrics.gpus_held:.1%}",
+        "GPU utilization": told(metrics.gpu_utilization, "{:.1%}"),
+        "power": told(metrics.power_w, "{:.0f} W"),
+        "energy": told(metrics.energy_kwh, "{:.4f} kWh")
+        + f"; by the model of the GPU type {metrics.energy_model_kwh:.4f} kWh",
+        "decision": told(metrics.decision_s and 1000 * metrics.decision_s, "median {:.2f} ms"),
+        "meta-policy": "none decided" if entropy is None else f"entropy {entropy:.2f} bits",
+        "best fixed rule": f"{metrics.best_fixed}, simulated; gap {metrics.gap_to_best_fixed:+.1%}",
+    }
+
+
+def _tick(tick: float) -> str:
+    return f"every {tick:g} s" if tick else "at every event"
