@@ -109,7 +109,7 @@ def real_metrics(
         deadlines_met=None if missed is None else 1 - missed,
         jain=jain_index(jct),
         queue_mean=metrics.queue.mean,
-        queue_max=metrics.queue.max,
+        queue_max=int(metrics.queue.max),
         queue_exploded=metrics.queue.max > EXPLODED,
         gpus_held=metrics.utilization.gpu,
         gpu_utilization=float(np.mean(use)) if use else None,

@@ -68,7 +68,6 @@ class RealRun(NamedTuple):
             "checkpoint": 0.0 if self.keeps_progress else np.inf,
         }
         name = scheduler or self.scheduler
-        # Without deadlines or priorities the rules that need them still run: all jobs are alike.
         return simulate(
             workload, self.cluster, name, knowledge=self.knowledge, conditions=conditions
         ).log

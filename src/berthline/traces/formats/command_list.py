@@ -85,15 +85,17 @@ def read_commands(path: Path) -> CommandList:
                 what, where=f"{path}, line 1", expected=expected, hint=hint, lines=lambda: [1]
             )
 
-    def column_of(name: str, default: float, **limits: float) -> npt.NDArray[np.float64]:
+    def column_of(
+        name: str, default: float, lowest: float, highest: float
+    ) -> npt.NDArray[np.float64]:
         if name not in table.columns:
             return np.full(len(table), default)
         whole = name in ("gpus", "memory_mib")
-        return table.numbers(name, missing=default, whole=whole, **limits)
+        return table.numbers(name, missing=default, whole=whole, lowest=lowest, highest=highest)
 
     submit = table.numbers("submit_time", lowest=0, highest=_LONGEST_TIME)
     run = table.numbers("est_runtime_s", lowest=1e-3, highest=_LONGEST_TIME)
-    deadline = column_of("deadline_s", np.inf, lowest=0, highest=_LONGEST_TIME)
+    deadline = column_of("deadline_s", np.inf, 0, _LONGEST_TIME)
     commands = [str(text or "") for text in table.text("command").to_list()]
     no_command = np.array([not text or "\0" in text for text in commands])
     table.refuse(no_command, "command", "a program and its arguments")
@@ -103,9 +105,9 @@ def read_commands(path: Path) -> CommandList:
         run=run,
         estimate=run,
         deadline=submit + deadline,
-        priority=column_of("priority", 0.0, lowest=-1e9, highest=1e9),
-        gpus=column_of("gpus", 1, lowest=0, highest=_MOST_GPUS),
-        memory_mib=column_of("memory_mib", 0, lowest=0, highest=_MOST_MEMORY),
+        priority=column_of("priority", 0, -1e9, 1e9),
+        gpus=column_of("gpus", 1, 0, _MOST_GPUS),
+        memory_mib=column_of("memory_mib", 0, 0, _MOST_MEMORY),
         reference_type=RECORDED,
         names=table.labels("name"),
         name=bare_name(path, ".csv"),

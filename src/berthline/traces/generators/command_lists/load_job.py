@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A job that computes for so many seconds, and can be stopped and resumed.
+"""A job that computes for some seconds, and can be stopped and resumed.
 
 It stands beside generated lists of commands and needs nothing but Python. Time counts while the job
 really runs: not while it is frozen. It writes how far it is to `progress.json` in the directory
