@@ -5,7 +5,7 @@ from __future__ import annotations
 import berthline as bl
 from berthline.deploy.control.controller import Controller
 from berthline.deploy.control.decide_in_time import Decider
-from berthline.deploy.control.settings import RuleSettings, Settings
+from berthline.deploy.control.deploy_settings import RuleSettings, Settings
 from berthline.deploy.journal.journal_file import JournalWriter
 from berthline.deploy.systems.simulated.simulated_adapter import SimulatedAdapter
 from berthline.deploy.systems.simulated.simulated_cluster import SimulatedCluster

@@ -136,7 +136,7 @@ def _from_directory(path: str, scheduler: str) -> Result:
 
     run = open_run(path)
     logs, wanted = run.logs, Scheduler.parse(scheduler) if scheduler else None
-    if run.kind == "sim":
+    if run.kind in ("sim", "deploy"):
         if not run.settings.get("scheduler"):
             return run.result if wanted is None else run.result_under(wanted)
         found = Scheduler.parse(run.settings["scheduler"])

@@ -8,6 +8,7 @@
     jobs.parquet      one row for each run and job
     cluster.toml      the cluster; for a comparison, that of the first window
     workload.parquet  the jobs; for a comparison, those of the first window
+    decisions.parquet an exported journal: what was decided in each cycle
     start.json        of a run that begins in the middle: what its log does not say (start_file.py)
     tuning.json       demo: the summary of its search
     curve.csv         training and search: the validations
@@ -33,6 +34,7 @@ EVENTS, JOBS, CLUSTER, WORKLOAD = (
     "workload.parquet",
 )
 START = "start.json"
+DECISIONS = "decisions.parquet"
 TUNING = "tuning.json"
 CURVE, CHECKPOINTS, TENSORBOARD, STATE = "curve.csv", "checkpoints", "tensorboard", "state.json"
 CHECKPOINT_FACTS, CHECKPOINT_TENSORS = "checkpoint.json", "tensors.safetensors"
@@ -71,6 +73,9 @@ RUN_KINDS = {
     "whatif": RunKind("whatif", "other schedulers on a recorded log", (*_ALWAYS, CLUSTER)),
     "train": RunKind("train", "training of a policy", (*_ALWAYS, CURVE, CHECKPOINTS, TENSORBOARD)),
     "search": RunKind("train", "tuning of a scheduler (train es)", (*_ALWAYS, CURVE, STATE)),
+    "deploy": RunKind(
+        "deploy", "what a journal says that happened", (*_ALWAYS, *_TABLES, DECISIONS)
+    ),
     "bench": RunKind("bench", "a benchmark", _ALWAYS),
 }
 """All kinds of run, by name."""

@@ -15,7 +15,7 @@ from berthline.deploy.control.decide_in_time import LATE, STRANGE, WAITED, Made
 from berthline.deploy.control.guard import LIMIT
 from berthline.deploy.control.intents import Intents
 from berthline.deploy.control.observe import Observer
-from berthline.deploy.control.rules import RuleBook
+from berthline.deploy.control.safety_rules import RuleBook
 from berthline.deploy.journal.journal_file import PART_SECONDS, SCHEMA, PartStart
 from berthline.deploy.journal.journal_records import (
     ACT,
@@ -30,7 +30,7 @@ from berthline.deploy.journal.journal_records import (
 from berthline.deploy.looks.check_look import LookError, check_look, in_order
 from berthline.deploy.looks.known_jobs import KnownJobs
 from berthline.deploy.looks.live_cluster import LiveCluster
-from berthline.deploy.looks.seen import jobs_of, see, snapshot_hash
+from berthline.deploy.looks.seen import jobs_of, known_jobs_of, see, snapshot_hash
 from berthline.deploy.systems.contract import (
     BY_US,
     DONE,
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from berthline.deploy.control.decide_in_time import Decider
-    from berthline.deploy.control.settings import Settings
+    from berthline.deploy.control.deploy_settings import Settings
     from berthline.deploy.journal.journal_file import JournalWriter
     from berthline.deploy.journal.journal_records import SeenStart
     from berthline.deploy.looks.seen import LiveJob, Seen
-    from berthline.deploy.systems.contract import Adapter, Look
+    from berthline.deploy.systems.contract import Adapter, JobRecord, Look
 
 _RULE_OF_FALLBACK = {LATE: "deadline", STRANGE: "detector", WAITED: "max_wait"}
 _RELEASES = 20
@@ -349,7 +349,7 @@ class Controller:
         if look is None or fault:
             hit = self.rules.hit("stale", -1, fault)
             return [], [hit], fault
-        jobs = jobs_of(look, self.known)
+        jobs = known_jobs_of(look, self.known)
         repeated = {one.job for one in proposed}
         asked = {n: one for n, one in self.intents.asked().items() if n not in repeated}
         kept, hits = self.rules.allowed(proposed, look, jobs, asked)
@@ -442,26 +442,32 @@ class Controller:
             if look is None:
                 self.wait(1.0)
                 continue
-            jobs = jobs_of(look, self.known)
-            ours = [job for number, job in jobs.items() if self._is_held(number, job)]
-            left = sum(job.record.state == HELD for job in ours)
+            ours = [job for job in look.jobs if self._is_held(job)]
+            left = sum(job.state == HELD for job in ours)
             if not ours or (attempt and not left):
                 return left
-            outcomes = self._do([_action(ActionKind.RELEASE, job) for job in ours])
+            outcomes = self._do(
+                [
+                    Action(kind=ActionKind.RELEASE, job=job.id, submitted=job.submitted)
+                    for job in ours
+                ]
+            )
             for outcome in outcomes:
                 self.totals.actions[ActionKind.RELEASE.value, outcome.status] += 1
             if any(outcome.status != DONE for outcome in outcomes):
                 self.wait(1.0)
         return left
 
-    def _is_held(self, number: int, job: LiveJob) -> bool:
+    def _is_held(self, job: JobRecord) -> bool:
         """Whether a job has to be given back: it is held by us, or was asked to start."""
-        record = job.record
-        if not record.ours or record.state in (RUNNING, FINISHED):
+        if not job.ours or job.state in (RUNNING, FINISHED):
             return False
-        if record.state == HELD:
-            return record.held_by == BY_US
-        return number in self.intents.of or number in self._ranks
+        if job.state == HELD:
+            return job.held_by == BY_US
+        known = self.known.peek(job)
+        return known is not None and (
+            known.number in self.intents.of or known.number in self._ranks
+        )
 
 
 def _action(kind: ActionKind, job: LiveJob, **more: Any) -> Action:

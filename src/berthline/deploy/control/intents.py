@@ -27,7 +27,7 @@ from berthline.deploy.systems.contract import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from berthline.deploy.control.settings import RuleSettings
+    from berthline.deploy.control.deploy_settings import RuleSettings
     from berthline.deploy.looks.seen import LiveJob
     from berthline.deploy.systems.contract import Look
 

@@ -17,8 +17,8 @@ import msgspec
 
 from berthline.deploy.control.controller import Controller
 from berthline.deploy.control.decide_in_time import Decider
+from berthline.deploy.control.deploy_settings import Settings, read_settings_file
 from berthline.deploy.control.guard import HEARTBEAT, ORDERS, read_sign
-from berthline.deploy.control.settings import Settings, read_settings_file
 from berthline.deploy.control.signs_of_life import SignsOfLife
 from berthline.deploy.journal.journal_file import JournalWriter
 from berthline.deploy.journal.journal_records import ACT, ADVISE, MODES, SHADOW
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from berthline.deploy.journal.journal_records import Cycle
     from berthline.deploy.systems.contract import Abilities, Adapter
-    from berthline.deploy.systems.options import DeployOptions
+    from berthline.deploy.systems.deploy_options import DeployOptions
 
 _STOP_SECONDS = 60.0
 

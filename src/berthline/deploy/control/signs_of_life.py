@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from berthline.deploy.control.settings import GuardSettings
+    from berthline.deploy.control.deploy_settings import GuardSettings
     from berthline.deploy.systems.contract import GuardOrders
 
 _GRACE = 20.0

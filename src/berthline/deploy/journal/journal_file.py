@@ -160,10 +160,10 @@ class JournalReader:
                     return look
         return None
 
-    def policies(self) -> dict[str, dict[str, bytes]]:
-        """Return the files of the policies that decided, by hash."""
+    def policies(self, part: Path | None = None) -> dict[str, dict[str, bytes]]:
+        """Return the files of the policies that decided in a part, or in all, by hash."""
         found: dict[str, dict[str, bytes]] = {}
-        for path in self.parts:
+        for path in self.parts if part is None else [part]:
             with closing(_connected(path)) as file:
                 for sha256, files in _rows(file, path, "SELECT sha256, files FROM policies"):
                     found[sha256] = msgspec.msgpack.decode(files, type=dict[str, bytes])

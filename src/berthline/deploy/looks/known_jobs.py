@@ -81,6 +81,10 @@ class KnownJobs:
         known.seen = time
         return known
 
+    def peek(self, record: JobRecord) -> KnownJob | None:
+        """Return the job of a record if it is known by this very submission; nothing changes."""
+        return self._by_key.get((record.id, record.submitted))
+
     def _requeued(self, record: JobRecord) -> KnownJob | None:
         known = self._latest.get(record.id)
         if (
@@ -126,4 +130,6 @@ class KnownJobs:
 
 
 def _about(record: JobRecord) -> str:
-    return f"{record.user}\0{record.name}\0{record.gpus}"
+    # Users and names are hostile text: what parts them must not be in them.
+    parts = (record.user, record.name, str(record.gpus))
+    return "\0".join(part.replace("\0", "") for part in parts)

@@ -97,6 +97,16 @@ def jobs_of(look: Look, known: KnownJobs) -> dict[int, LiveJob]:
     return found
 
 
+def known_jobs_of(look: Look, known: KnownJobs) -> dict[int, LiveJob]:
+    """Return the jobs of a look that is not journaled: new ones have no number yet."""
+    found = {}
+    for record in look.jobs:
+        job = known.peek(record)
+        if job is not None:
+            found[job.number] = LiveJob(job, record)
+    return found
+
+
 def see(
     look: Look,
     jobs: Mapping[int, LiveJob],

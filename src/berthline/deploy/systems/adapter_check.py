@@ -60,7 +60,8 @@ def adapter_check(adapter: Adapter, *, patience: float = 10.0) -> Checked:
         ContractError: it does not; the error says what and where.
     """
     check = _Check(adapter, patience)
-    done, left_out = [], []
+    done: list[str] = []
+    left_out: list[str] = []
     for name, run in check.all().items():
         (done if run() else left_out).append(name)
     return Checked(tuple(done), tuple(left_out))

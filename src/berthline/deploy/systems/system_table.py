@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from berthline.deploy.systems.contract import Adapter
-    from berthline.deploy.systems.options import DeployOptions
+    from berthline.deploy.systems.deploy_options import DeployOptions
 
 
 class SystemModule(Protocol):

@@ -22,7 +22,7 @@ from berthline.deploy.systems.contract import (
     Look,
     Outcome,
 )
-from berthline.deploy.systems.options import DeployOptions
+from berthline.deploy.systems.deploy_options import DeployOptions
 from berthline.deploy.systems.simulated.lift_simulated import call
 from berthline.deploy.systems.simulated.simulated_cluster import SimulatedCluster
 from berthline.deploy.systems.simulated.simulated_server import ADDRESS
