@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from berthline.cli.deploy.status import JournalName
-from berthline.cli.options import Force, Json, Out, parse_options
+from berthline.cli.options import Json, parse_options
 from berthline.cli.output import counted, print_facts, print_json
 from berthline.deploy.journal.journal_file import JournalReader, is_journal
 from berthline.deploy.journal.journal_records import ACT
@@ -36,8 +36,6 @@ class Real(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """
 
     run: JournalName
-    out: Out = None
-    force: Force = False
     json: Json = False
 
 
@@ -47,9 +45,7 @@ def main(argv: list[str]) -> int:
     from berthline.deploy.systems.node.node_history import read_node_history
     from berthline.evaluate.real_runs.real_metrics import real_metrics
     from berthline.evaluate.real_runs.sim_to_real import RealRun, sim_to_real
-    from berthline.runs.run_directory import open_directory
 
-    directory = open_directory(options.out, verb="deploy", force=options.force)
     journal = Path(options.run)
     history = read_node_history(journal / NODE)
     decided = _decided(journal, history)
@@ -63,6 +59,7 @@ def main(argv: list[str]) -> int:
         scheduler=decided["scheduler"],
         knowledge=decided["knowledge"],
         tick=decided["tick"],
+        phase=decided["phase"],
     )
     metrics = real_metrics(run, samples=history.samples, decision_seconds=decided["seconds"])
     closeness = sim_to_real(run)
@@ -75,19 +72,6 @@ def main(argv: list[str]) -> int:
         "metrics": metrics,
         "sim_to_real": closeness,
     }
-    if directory is not None:
-        from berthline.runs.job_tables import input_writers
-
-        directory.write(
-            command=f"berthline deploy real {options.run}",
-            config={"scheduler": run.scheduler, "knowledge": run.knowledge, "seed": 0},
-            seed=0,
-            summary=summary,
-            metrics=[summary],
-            log=run.log,
-            workload=run.workload,
-            files=input_writers(run.workload, run.cluster),
-        )
     if options.json:
         print_json(summary)
     else:
@@ -101,7 +85,7 @@ def _mean(values: list[float]) -> float:
 
 def _decided(journal: Path, history: NodeHistory) -> dict[str, Any]:
     """Return who decided, what it knew, how often and how fast."""
-    own = {"scheduler": _NATIVE, "knowledge": "estimate", "tick": 0.0, "seconds": []}
+    own = {"scheduler": _NATIVE, "knowledge": "estimate", "tick": 0.0, "phase": 0.0, "seconds": []}
     if not is_journal(journal):
         return own
     cycles = [entry.cycle for entry in JournalReader(journal).entries()]
@@ -115,6 +99,7 @@ def _decided(journal: Path, history: NodeHistory) -> dict[str, Any]:
         "scheduler": acted[-1].scheduler,
         "knowledge": acted[-1].knowledge,
         "tick": round(float(np.median(np.diff(times))), 3),
+        "phase": times[0] - history.begin,
         "seconds": decided,
     }
 

@@ -35,6 +35,7 @@ class RealRun(NamedTuple):
         scheduler: who decided.
         knowledge: what it knew of run times.
         tick: seconds between decisions; 0 = at every event.
+        phase: when one of these decisions was made, on the clock of the log.
         start_delay: mean seconds between a start and its process.
         stop_delay: mean seconds between the end of a process and free GPUs.
         keeps_progress: a preempted job goes on where it was.
@@ -46,6 +47,7 @@ class RealRun(NamedTuple):
     scheduler: str
     knowledge: str = "estimate"
     tick: float = 0.0
+    phase: float = 0.0
     start_delay: float = 0.0
     stop_delay: float = 0.0
     keeps_progress: bool = True
@@ -59,18 +61,29 @@ class RealRun(NamedTuple):
             scheduler: another scheduler; None = that of the run.
             run: other run times of the processes; None = the measured ones.
         """
-        measured = self.workload.run if run is None else run
-        workload = dataclasses.replace(self.workload, run=measured + self.stop_delay, history=None)
+        # Simulated decisions are made at multiples of the tick, so the clock is shifted.
+        shift = (-self.phase) % self.tick if self.tick else 0.0
+        workload = dataclasses.replace(
+            self.workload,
+            submit=self.workload.submit + shift,
+            deadline=self.workload.deadline + shift,
+            run=(self.workload.run if run is None else run) + self.stop_delay,
+            history=None,
+        )
         conditions = {
             "start_delay": self.start_delay,
             "tick": self.tick,
             "restart": 0.0,
             "checkpoint": 0.0 if self.keeps_progress else np.inf,
         }
-        name = scheduler or self.scheduler
-        return simulate(
-            workload, self.cluster, name, knowledge=self.knowledge, conditions=conditions
+        log = simulate(
+            workload,
+            self.cluster,
+            scheduler or self.scheduler,
+            knowledge=self.knowledge,
+            conditions=conditions,
         ).log
+        return dataclasses.replace(log, time=log.time - shift)
 
     def mean_jct(self, log: Schedule) -> float:
         """Return the mean JCT of a log of these jobs."""

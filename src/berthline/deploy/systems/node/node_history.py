@@ -40,6 +40,7 @@ class NodeHistory(NamedTuple):
         workload: the jobs; run times are those of their processes.
         log: when they held GPUs.
         cluster: the node.
+        begin: the Unix time that is 0 in the log.
         is_over: every job has ended.
         natively: starts by the runner's own order.
         ends: how many jobs ended in which way.
@@ -53,6 +54,7 @@ class NodeHistory(NamedTuple):
     workload: Workload
     log: Schedule
     cluster: Cluster
+    begin: float
     is_over: bool
     natively: int
     ends: dict[str, int]
@@ -108,6 +110,7 @@ def read_node_history(directory: Path) -> NodeHistory:
         workload=workload,
         log=runs.log(submit),
         cluster=Cluster.parse(f"uniform:1x{settings['gpus']}:{kind}"),
+        begin=begin,
         is_over=bool((runs.ended > 0).all()),
         natively=runs.natively,
         ends=runs.ends,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from berthline.deploy.systems.options import DeployOptions
+from berthline.deploy.systems.deploy_options import DeployOptions
 
 
 class NodeOptions(DeployOptions, frozen=True, kw_only=True):
