@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -26,7 +27,7 @@ from berthline.deploy.systems.contract import (
     NodeRecord,
     Outcome,
 )
-from berthline.deploy.systems.node.lift_node import call_or_begin
+from berthline.deploy.systems.node.lift_node import call, call_or_begin
 from berthline.deploy.systems.node.runner.control_groups import ControlGroups
 from berthline.deploy.systems.node.runner.runner import PREEMPTIONS, SETTINGS
 from berthline.model.gpu_types import RECORDED
@@ -176,4 +177,6 @@ class NodeAdapter:
         )
 
     def close(self) -> None:
-        """Do nothing: the runner and its jobs go on."""
+        """End the runner if all jobs are over; otherwise it and its jobs go on."""
+        with contextlib.suppress(OSError, ValueError):
+            call(self.directory, {"call": "close"})

@@ -116,6 +116,9 @@ class RunnerServer:
         if what == "stop":
             self._stopped = True
             return {}
+        if what == "close":
+            self._stopped = runner.is_over
+            return {}
         if what == "status":
             return {"pid": os.getpid(), "over": runner.is_over, "jobs": len(runner.jobs)}
         raise ValueError(what)
