@@ -38,6 +38,7 @@ LAYERS = {
     " evaluate env learn.networks",
     "deploy": "base model runs.run_layout policies traces evaluate.metrics sim runs view env"
     " learn.networks",
+    "deploy.judge": "base model policies evaluate.metrics sim evaluate deploy",
     "tasks": "base model policies traces sim evaluate env deploy tasks.task_table",
     "compat": "base env",
     "cli": "*",

@@ -1,4 +1,4 @@
-"""The configuration file: unknown keys and values out of range are errors that name the next one."""
+"""The configuration file: unknown keys and values out of range are named errors."""
 
 import re
 

@@ -4,6 +4,7 @@ Nothing here fails because the machine is busy: each wait ends when the state is
 limit is far away.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -72,10 +73,8 @@ class Process:
     def end(self):
         for pid in (self.controller.pid, self.guard(), self.cluster):
             for number in (signal.SIGCONT, signal.SIGKILL):
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
-                except ProcessLookupError:
-                    pass
         self.controller.wait()
         self.log.close()
 
@@ -106,7 +105,8 @@ def test_controller_that_dies_or_stands_still__loses_its_holds(process, number):
     os.kill(process.controller.pid, number)
     assert flows_natively(process)
     log = until(lambda: (process.journal / "guard.log").exists(), "the guard says so")
-    assert log and "holds lifted, 0 left" in (process.journal / "guard.log").read_text()
+    assert log
+    assert "holds lifted, 0 left" in (process.journal / "guard.log").read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
@@ -137,7 +137,8 @@ def test_stop__gives_everything_back(process):
 
 
 def test_guard__needs_the_standard_library_alone():
-    code = "import sys, berthline.deploy.control.guard, berthline.deploy.systems.simulated.lift_simulated\n"
+    lift = "berthline.deploy.systems.simulated.lift_simulated"
+    code = f"import sys, berthline.deploy.control.guard, {lift}\n"
     code += "print([name for name in ('numpy', 'msgspec', 'polars') if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from berthline.cli.options import parse_options
 from berthline.cli.output import counted, note, print_facts, print_json
+from berthline.deploy.control.promotion import check_promotion
 from berthline.deploy.control.run_controller import check_options, run_controller
 from berthline.deploy.systems.contract import HELD, RUNNING, WAITING
 from berthline.deploy.systems.system_table import find_system
@@ -25,7 +26,7 @@ def deploy_system(name: str, argv: list[str]) -> int:
     check_options(options)
     Scheduler.parse(options.scheduler)
     adapter = module.connect(options, Path(options.journal))
-    found = run_controller(adapter, options, say=note, each=_show_cycle)
+    found = run_controller(adapter, options, may_act=check_promotion, say=note, each=_show_cycle)
     if options.json:
         print_json(found)
     else:

@@ -22,6 +22,7 @@ from berthline.deploy.control.guard import HEARTBEAT, ORDERS, read_sign
 from berthline.deploy.control.signs_of_life import SignsOfLife
 from berthline.deploy.journal.journal_file import JournalWriter
 from berthline.deploy.journal.journal_records import ACT, ADVISE, MODES, SHADOW
+from berthline.deploy.monitoring.metrics_page import MetricsPage, MetricsServer
 from berthline.errors import ConfigError, RefusedError, unknown_name
 from berthline.policies.learned import policy_files
 from berthline.policies.scheduler import Scheduler
@@ -196,17 +197,27 @@ def _watched(
     orders = adapter.guard() if acts else None
     directory = controller.journal.directory
     signs = SignsOfLife(directory, settings.guard, orders, controller.beat)
+    page = MetricsPage(lambda: signs.age, lambda: signs.guards_started)
+    server = None if options.metrics_port is None else MetricsServer(page, options.metrics_port)
+
+    def after(controller: Controller, cycle: Cycle) -> None:
+        page.update(controller)
+        if each is not None:
+            each(controller, cycle)
+
     with _stoppable() as stop:
         signs.begin()
         left = 0
         try:
-            _loop(controller, adapter, options, signs, stop, each)
+            _loop(controller, adapter, options, signs, stop, after)
         finally:
             if controller.mode != SHADOW:
                 left = controller.let_go("stop", "the controller ends")
             elif controller.journal.begin is not None:
                 controller.journal.remark("stop", "the controller ends")
             signs.end()
+            if server is not None:
+                server.close()
     totals = controller.totals
     return Deployed(
         journal=str(directory),
@@ -230,7 +241,7 @@ def _loop(
     options: DeployOptions,
     signs: SignsOfLife,
     stop: _Stop,
-    each: Callable[[Controller, Cycle], None] | None,
+    each: Callable[[Controller, Cycle], None],
 ) -> None:
     made, has_begun = 0, False
     while not stop.is_set:
@@ -241,8 +252,7 @@ def _loop(
         if not has_begun and controller.journal.begin is not None:
             has_begun = True
             _remark_start(controller, options)
-        if each is not None:
-            each(controller, cycle)
+        each(controller, cycle)
         if options.once or made == options.cycles or adapter.is_over:
             return
         stop.wait(adapter.wait, max(options.every - (adapter.clock() - began), 0.01))

@@ -1,6 +1,6 @@
-"""anonymise_journal: a copy of a journal without names of users and jobs, for reports of faults.
+"""anonymise_journal: a copy of a journal without names of users and jobs, for bug reports.
 
-Users and names of jobs become hashes with a key that is thrown away; the system's own words are left
+Users and names of jobs become hashes with a key that is thrown away; words of the system are left
 out. The copy can be replayed: hashes of snapshots are made again.
 """
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from berthline.deploy.journal.journal_file import JournalReader
 from berthline.deploy.journal.journal_run import journal_run
 from berthline.policies.scheduler import Scheduler
-from berthline.runs.job_tables import run_jobs, table_writers
+from berthline.runs.job_outcomes import run_jobs
+from berthline.runs.job_tables import table_writers
 from berthline.runs.run_directory import RunDirectory
 from berthline.runs.run_layout import DECISIONS
 from berthline.sim.simulate import Result
@@ -105,11 +106,11 @@ def _decisions(
 def _frame(rows: list[tuple[Any, ...]]) -> Any:
     import polars as pl
 
-    kinds = {
+    kinds: dict[str, Any] = {
         "cycle": pl.Int64,
         "time": pl.Float64,
         "nodes": pl.List(pl.String),
         "gpus": pl.List(pl.Int64),
     }
-    schema = {name: kinds.get(name, pl.String) for name in _COLUMNS}
+    schema: dict[str, Any] = {name: kinds.get(name, pl.String) for name in _COLUMNS}
     return pl.DataFrame(rows, schema=schema, orient="row")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from berthline.deploy.looks.live_cluster import LiveCluster
 from berthline.deploy.looks.seen import jobs_of
 from berthline.deploy.systems.contract import FINISHED, RUNNING, JobRecord
 from berthline.errors import ConfigError
+from berthline.model.cluster import Cluster
 from berthline.model.gpu_types import RECORDED
 from berthline.model.history import History
 from berthline.model.schedule import (
@@ -35,10 +37,8 @@ from berthline.model.workload import Workload
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
 
     from berthline.deploy.journal.journal_file import Entry
-    from berthline.model.cluster import Cluster
 
 UNKNOWN_RUN = 3600.0
 """Stands for the run time of a job that never started and stated none."""
@@ -94,6 +94,7 @@ class JournalRun:
         cluster: the nodes.
         names: the name of each known job, by number.
         origin: the time of the system's clock that is 0 in the log.
+        first: the time of the first look, in the log.
         scheduler: the scheduler that acted last; empty = none did.
         decides: the text of the scheduler of the last cycle.
         knowledge: what it knew.
@@ -105,6 +106,7 @@ class JournalRun:
     cluster: Cluster
     names: Mapping[int, str]
     origin: float
+    first: float
     scheduler: str
     decides: str
     knowledge: str
@@ -134,6 +136,7 @@ def journal_run(directory: str | os.PathLike[str]) -> JournalRun:
         cluster=told.cluster,
         names=names,
         origin=told.origin,
+        first=told.first,
         scheduler=told.acted,
         decides=told.decides,
         knowledge=told.knowledge,
@@ -149,7 +152,7 @@ class _Told:
         self.origin = start.origin
         self.jobs: dict[int, ToldJob] = {}
         self.cluster: Cluster | None = None
-        self.last_time = 0.0
+        self.last_time, self.first = 0.0, -1.0
         self.acted = self.decides = ""
         self.knowledge = "estimate"
         self._shown: dict[int, float] = {}
@@ -169,6 +172,7 @@ class _Told:
         self.cluster = self._nodes.follow(look)
         found = jobs_of(look, known)
         now = self.last_time = look.time - self.origin
+        self.first = now if self.first < 0 else self.first
         for number, live in found.items():
             submit = max(live.known.submitted - self.origin, 0.0)
             job = self.jobs.setdefault(number, ToldJob(number, submit, live.record))

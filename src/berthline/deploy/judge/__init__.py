@@ -1,0 +1,1 @@
+"""Judging a journal: ours against the native scheduler, over the same period."""

@@ -1,0 +1,1 @@
+"""Metrics of a controller for Prometheus, a Grafana dashboard, and alert rules."""
