@@ -54,16 +54,16 @@ def test_a_simulation_is_within_five_per_cent_of_a_generated_list(
     tmp_path, capsys, monkeypatch, scheduling
 ):
     monkeypatch.chdir(tmp_path)
-    settings = ["--files", "1", "--cpu", "0.05", "--slots", "2"]
+    settings = ["--files", "1", "--jobs", "25", "--cpu", "0.05", "--slots", "2"]
     assert main(["traces", "commands", "--out", "lists", *settings]) == 0
     try:
-        node = ["lists/node-00.csv", "--slots", "2", "--every", "0.5", "--time-scale", "0.2"]
+        node = ["lists/node-00.csv", "--slots", "2", "--every", "0.5", "--time-scale", "0.4"]
         assert main(["deploy", "node", *node, *scheduling, "--journal", "j"]) == 0
         capsys.readouterr()
         assert main(["deploy", "real", "j", "--json"]) == 0
     finally:
         end_all(tmp_path / "j/node")
     said = json.loads(capsys.readouterr().out)
-    assert said["ends"] == {"done": 50}
+    assert said["ends"] == {"done": 25}
     assert abs(said["sim_to_real"]["error"]) < 0.05
     assert said["sim_to_real"]["pairs_in_order"] > 0.95 * said["sim_to_real"]["pairs"]

@@ -14,7 +14,7 @@ from berthline.cli.output import counted, print_facts, print_json
 from berthline.deploy.journal.journal_file import JournalReader, is_journal
 from berthline.deploy.journal.journal_records import ACT
 from berthline.deploy.systems.node.connect_node import NODE
-from berthline.number_text import duration
+from berthline.evaluate.real_runs.real_words import closeness_lines, metric_lines
 
 if TYPE_CHECKING:
     from berthline.deploy.systems.node.node_history import NodeHistory
@@ -111,41 +111,10 @@ def _show(run: RealRun, history: NodeHistory, metrics: RealMetrics, closeness: S
             + ", ".join(f"{count} {end}" for end, count in history.ends.items())
             + ("" if history.is_over else "; not all have ended"),
             "decided by": f"{run.scheduler}, {_tick(run.tick)}",
-            **facts(metrics),
-            "delays": f"start {1000 * run.start_delay:.0f} ms, stop {1000 * run.stop_delay:.0f} ms",
-            "simulated": f"JCT {duration(closeness.jct_simulated)}, {closeness.error:+.1%}"
-            f" of the real one; from estimates {closeness.error_from_estimates:+.1%}",
-            "order": f"{closeness.pairs_in_order:,} of {closeness.pairs:,} pairs of jobs started"
-            " in the same order",
+            **metric_lines(metrics),
+            **closeness_lines(closeness),
         }
     )
-
-
-def facts(metrics: RealMetrics) -> dict[str, str]:
-    """Return the metrics as lines."""
-
-    def told(value: float | None, form: str) -> str:
-        return "not measured" if value is None else form.format(value)
-
-    met = metrics.deadlines_met
-    entropy = metrics.meta_entropy
-    return {
-        "JCT": f"mean {duration(metrics.jct_mean)}, p95 {duration(metrics.jct_p95)},"
-        f" p99 {duration(metrics.jct_p99)}, variation {metrics.jct_variation:.2f}",
-        "slowdown": f"{metrics.slowdown:.2f}",
-        "deadlines met": "no job has one" if met is None else f"{met:.1%}",
-        "fairness": f"Jain {metrics.jain:.3f} over JCTs",
-        "queue": f"mean {metrics.queue_mean:.1f}, longest {metrics.queue_max}"
-        + (", exploded" if metrics.queue_exploded else ""),
-        "GPUs held": f"{metrics.gpus_held:.1%}",
-        "GPU utilization": told(metrics.gpu_utilization, "{:.1%}"),
-        "power": told(metrics.power_w, "{:.0f} W"),
-        "energy": told(metrics.energy_kwh, "{:.4f} kWh")
-        + f"; by the model of the GPU type {metrics.energy_model_kwh:.4f} kWh",
-        "decision": told(metrics.decision_s and 1000 * metrics.decision_s, "median {:.2f} ms"),
-        "meta-policy": "none decided" if entropy is None else f"entropy {entropy:.2f} bits",
-        "best fixed rule": f"{metrics.best_fixed}, simulated; gap {metrics.gap_to_best_fixed:+.1%}",
-    }
 
 
 def _tick(tick: float) -> str:
