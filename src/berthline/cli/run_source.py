@@ -83,6 +83,8 @@ def read_result(source: str, options: RunOptions) -> Result:
     if is_run_directory(source):
         _check_defaults(source, options)
         return _from_directory(source, options.scheduler)
+    from berthline.deploy.journal.export_journal import journal_result
+    from berthline.deploy.journal.journal_file import is_journal
     from berthline.policies.formula_checks import idle_formulas
     from berthline.policies.scheduler import Scheduler
     from berthline.sim.inputs import KNOWLEDGE
@@ -91,6 +93,8 @@ def read_result(source: str, options: RunOptions) -> Result:
     from berthline.traces.stated_cluster import default_cluster
     from berthline.traces.workload_argument import resolve_workload
 
+    if is_journal(source):
+        return journal_result(source, options.scheduler)
     check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     scheduler = Scheduler.parse(options.scheduler or "fcfs")
     for remark in idle_formulas(scheduler):

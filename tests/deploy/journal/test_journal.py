@@ -143,6 +143,7 @@ def test_kill_9__loses_no_cycle_that_was_written(tmp_path):
             process.send_signal(signal.SIGKILL)
             break
     told = max([told, *map(int, process.stdout.read().split())])
+    process.stdout.close()
     process.wait()
     numbers = [entry.cycle.number for entry in JournalReader(journal).entries()]
     assert numbers == list(range(1, len(numbers) + 1))

@@ -12,10 +12,11 @@ from berthline.deploy.control.promotion import (
     NOT_WORSE,
     TOO_EARLY,
     WORSE,
+    Compared,
     check_promotion,
     keep_judgement,
 )
-from berthline.deploy.judge.judge_journal import judge_journal
+from berthline.deploy.judge.judge_journal import _verdict, judge_journal
 from berthline.errors import ConfigError, RefusedError
 from berthline.policies.scheduler import Scheduler
 
@@ -45,9 +46,37 @@ def test_native_scheduler__is_found_and_its_metrics_are_those_of_the_simulator(s
     assert found.jct_mean.native == pytest.approx(metrics.jct.mean, rel=0.1)
 
 
-def test_better_and_worse(shadow):
-    assert judge_journal(shadow, "sjf+easy").verdict in (BETTER, NOT_WORSE)
-    assert judge_journal(shadow, "ljf+strict").verdict == WORSE
+def test_worse_scheduler__is_found(shadow):
+    assert judge_journal(shadow, "ljf+strict").verdict in (WORSE, TOO_EARLY)
+    assert judge_journal(shadow, "ljf+strict").jct_mean.ratio > 1
+
+
+def compared(low, high):
+    return Compared(ours=1.0, native=1.0, ratio=(low * high) ** 0.5, low=low, high=high)
+
+
+@pytest.mark.parametrize(
+    ("jct", "wait", "slowdown", "verdict"),
+    [
+        ((0.8, 0.9), (0.8, 1.05), (0.7, 1.0), BETTER),
+        ((0.8, 1.01), (0.8, 1.05), (0.7, 1.0), NOT_WORSE),
+        ((1.0, 1.0), (1.0, 1.0), (1.0, 1.0), NOT_WORSE),
+        ((0.8, 1.03), (0.8, 1.05), (0.7, 1.0), TOO_EARLY),
+        ((0.8, 0.9), (0.8, 1.5), (0.7, 1.0), TOO_EARLY),
+        ((0.8, 0.9), (1.2, 1.5), (0.7, 1.0), WORSE),
+        ((1.01, 1.3), (0.8, 1.0), (0.7, 1.0), WORSE),
+        ((0.9, 1.3), (0.8, 1.0), (1.1, 1.2), WORSE),
+    ],
+)
+def test_verdicts__from_intervals(jct, wait, slowdown, verdict):
+    metrics = {
+        "jct_mean": compared(*jct),
+        "wait_p99": compared(*wait),
+        "bounded_slowdown_mean": compared(*slowdown),
+    }
+    found, words, more = _verdict(metrics, 1000, 24.0)
+    assert (found, words.startswith(verdict)) == (verdict, True)
+    assert (more > 0) == (verdict == TOO_EARLY)
 
 
 def test_short_journal__is_too_early(tmp_path):

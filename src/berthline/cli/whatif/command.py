@@ -27,7 +27,8 @@ from berthline.errors import ConfigError
 from berthline.runs.run_directory import open_directory
 
 if TYPE_CHECKING:
-    pass
+    from berthline.model.cluster import Cluster
+    from berthline.model.workload import Workload
 
 _RUNNING = "running_jobs"
 
@@ -95,7 +96,6 @@ def main(argv: list[str]) -> int:
     from berthline.cli.whatif.output import show
     from berthline.evaluate.whatif.keep_answer import whatif_summary
     from berthline.evaluate.whatif.period import LogClock
-    from berthline.evaluate.whatif.read_log import read_log
     from berthline.evaluate.whatif.whatif import whatif
     from berthline.runs.run_output import RunOutput
     from berthline.sim.inputs import KNOWLEDGE
@@ -104,7 +104,7 @@ def main(argv: list[str]) -> int:
         check_choice("--knowledge", options.knowledge, KNOWLEDGE)
     schedulers = read_schedulers(options)
     open_directory(options.out, verb="whatif", force=options.force)  # checked before reading
-    workload = read_log(options.workload, options.format, format_options(options.map, options.set))
+    workload, cluster = _log_of(options)
     config = {
         **msgspec.structs.asdict(options),
         "config_file": None,
@@ -118,7 +118,7 @@ def main(argv: list[str]) -> int:
             end=options.to,
             week=options.week,
             last=options.last,
-            cluster=options.cluster,
+            cluster=cluster,
             today=options.today,
             schedulers=schedulers,
             knowledge=options.knowledge,
@@ -142,6 +142,19 @@ def main(argv: list[str]) -> int:
         again=command_line("whatif", options),
     )
     return 0
+
+
+def _log_of(options: Whatif) -> tuple[Workload, Cluster | str | None]:
+    """Return the log, and the cluster; a journal has both."""
+    from berthline.deploy.journal.journal_file import is_journal
+    from berthline.deploy.journal.journal_run import journal_run
+    from berthline.evaluate.whatif.read_log import read_log
+
+    if is_journal(options.workload):
+        run = journal_run(options.workload)
+        return run.workload, options.cluster or run.cluster
+    settings = format_options(options.map, options.set)
+    return read_log(options.workload, options.format, settings), options.cluster
 
 
 def read_schedulers(options: Whatif) -> list[str] | None:

@@ -93,31 +93,32 @@ def run_controller(
     """
     settings = check_options(options)
     scheduler = Scheduler.parse(options.scheduler)
-    check_abilities(scheduler, adapter.abilities, options.mode, adapter.name)
-    directory = Path(options.journal)
-    if options.mode == ACT and not options.override and may_act is not None:
-        may_act(scheduler, directory)
-    journal = JournalWriter(directory, adapter.name)
     try:
-        decider = Decider(
-            scheduler,
-            Scheduler.parse(settings.fallback),
-            knowledge=options.knowledge,
-            deadline=settings.rules.decision_deadline,
-        )
-        controller = Controller(
-            adapter,
-            journal,
-            decider,
-            settings,
-            mode=options.mode,
-            policy="" if scheduler.learned is None else scheduler.learned.sha256,
-            say=say,
-        )
-        return _watched(adapter, controller, options, settings, each)
+        check_abilities(scheduler, adapter.abilities, options.mode, adapter.name)
+        directory = Path(options.journal)
+        if options.mode == ACT and not options.override and may_act is not None:
+            may_act(scheduler, directory)
+        journal = JournalWriter(directory, adapter.name)
+        try:
+            controller = Controller(
+                adapter,
+                journal,
+                Decider(
+                    scheduler,
+                    Scheduler.parse(settings.fallback),
+                    knowledge=options.knowledge,
+                    deadline=settings.rules.decision_deadline,
+                ),
+                settings,
+                mode=options.mode,
+                policy="" if scheduler.learned is None else scheduler.learned.sha256,
+                say=say,
+            )
+            return _watched(adapter, controller, options, settings, each)
+        finally:
+            journal.close()
     finally:
         adapter.close()
-        journal.close()
 
 
 def check_options(options: DeployOptions) -> Settings:

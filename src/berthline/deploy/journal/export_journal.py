@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
+    from berthline.deploy.journal.journal_run import JournalRun
     from berthline.runs.run_output import RunOutput
 
 NATIVE = "fcfs+easy"
@@ -44,16 +45,7 @@ def export_journal(
     """
     target = RunDirectory(str(out.path), verb="deploy", force=force)
     run = journal_run(directory)
-    scheduler = Scheduler.parse(native or run.scheduler or NATIVE)
-    result = Result(
-        log=run.log,
-        workload=run.workload,
-        cluster=run.cluster,
-        scheduler=scheduler,
-        knowledge=run.knowledge,
-        seed=0,
-        wall_seconds=0.0,
-    )
+    result = _result_of(run, native)
     summary = result.summary()
     files = table_writers([run_jobs(result)], workload=run.workload, cluster=run.cluster)
     rows = list(_decisions(JournalReader(directory), run.origin, run.names))
@@ -62,7 +54,7 @@ def export_journal(
         command=out.command,
         config={
             "journal": str(directory),
-            "scheduler": str(scheduler),
+            "scheduler": str(result.scheduler),
             "decides": run.decides,
             "knowledge": run.knowledge,
             "seed": 0,
@@ -78,6 +70,31 @@ def export_journal(
         files=files,
     )
     return result
+
+
+def journal_result(directory: str | os.PathLike[str], native: str = "") -> Result:
+    """Return what a journal says that happened, as the result of a run.
+
+    Args:
+        directory: of the journal.
+        native: the scheduler of the system; empty = that which acted, else NATIVE.
+
+    Raises:
+        ConfigError: there is no journal, or a scheduler is wrong.
+    """
+    return _result_of(journal_run(directory), native)
+
+
+def _result_of(run: JournalRun, native: str) -> Result:
+    return Result(
+        log=run.log,
+        workload=run.workload,
+        cluster=run.cluster,
+        scheduler=Scheduler.parse(native or run.scheduler or NATIVE),
+        knowledge=run.knowledge,
+        seed=0,
+        wall_seconds=0.0,
+    )
 
 
 _COLUMNS = ("cycle", "time", "mode", "job", "decided", "nodes", "gpus", "reason", "by", "fallback")

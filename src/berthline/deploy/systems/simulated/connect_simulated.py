@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _OPTIONS = "simulated-options.json"
 _ERRORS = "simulated-errors.txt"
-_BEGIN_SECONDS = 60.0
+_BEGIN_SECONDS, _END_SECONDS = 60.0, 30.0
 _HEARTBEATS = 2.0
 
 
@@ -124,8 +124,11 @@ def connect(options: SimulatedOptions, journal: Path) -> DistantCluster:
     until = time.monotonic() + _BEGIN_SECONDS
     while time.monotonic() < until and process.poll() is None:
         if (found := _running(journal)) is not None:
+            found.process = process
             return found
         time.sleep(0.02)
+    process.kill()
+    process.wait()
     raise AdapterError(
         "the simulated cluster does not start",
         where=str(journal),
@@ -161,6 +164,8 @@ class DistantCluster:
 
     def __init__(self, socket: str, speed: float, *, heartbeat_limit: float = 5.0) -> None:
         self._socket, self._speed, self._limit = socket, speed, heartbeat_limit
+        self.process: subprocess.Popen[bytes] | None = None
+        """The cluster, if it was started here."""
         status = self._status("status")
         self.abilities = status.abilities
         self.name = f"simulated {status.name}"
@@ -219,6 +224,13 @@ class DistantCluster:
         )
 
     def close(self) -> None:
-        """End the cluster: it is there for this controller alone."""
+        """End the cluster, if it was started here; another one ends when nobody asks it."""
+        if self.process is None:
+            return
         with contextlib.suppress(AdapterError):
             self._status("stop")
+        try:
+            self.process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
