@@ -98,3 +98,15 @@ def test_closing_ends_the_runner_only_if_all_jobs_are_over(tmp_path):
         node.close()
         until(lambda: not is_alive(runner), "the runner ends")
         assert job(node, 2).words == "killed by a signal", "another one tells the same"
+
+
+def test_damaged_settings_are_named(tmp_path):
+    with node_of(tmp_path, [TRUE]) as node:
+        call(node.directory, {"call": "stop"})
+        kept = (node.directory / "settings.json").read_bytes()
+        for damaged in (b"{", b"[]", b"{}"):
+            (node.directory / "settings.json").write_bytes(damaged)
+            given = {"workload": str(tmp_path / "jobs.csv"), "slots": 2, "telemetry": "none"}
+            with pytest.raises(ConfigError, match="settings of the node cannot be read"):
+                connect(NodeOptions(**given), tmp_path / "journal")
+        (node.directory / "settings.json").write_bytes(kept)

@@ -201,3 +201,13 @@ def test_a_node_with_gpus_is_sampled_each_second(smi, tmp_path):
         assert job(node, 1).words == "done"
         samples = until(lambda: read_samples(node.directory / "telemetry.jsonl")[1:], "samples")
     assert samples[0][1][1]["power_w"] == 61.5
+
+
+def test_only_gpus_that_are_visible_here_are_given_away(smi, tmp_path, monkeypatch):
+    assert smi.exists()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,-1,0")
+    rows = [{"command": ["sh", "-c", "echo $CUDA_VISIBLE_DEVICES"]}]
+    with node_of(tmp_path, rows, slots=None, telemetry="nvidia-smi") as node:
+        until(lambda: node.is_over)
+        assert node.look().nodes[0].gpus == 1
+        assert output(node, 1) == "1\n"

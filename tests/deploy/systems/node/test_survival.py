@@ -31,6 +31,7 @@ from berthline.deploy.systems.node.runner.processes import (
     boot_id,
     is_alive,
     key_of,
+    open_living,
     open_process,
     signal_group,
 )
@@ -213,3 +214,15 @@ def test_the_directory_of_a_journal_may_have_a_long_name(tmp_path):
     long.mkdir(parents=True)
     with node_of(long, [{"command": "true"}]) as node:
         assert wait_for(node, 1, "finished").words == "done"
+
+
+def test_a_process_that_has_ended_and_is_not_reaped_is_not_watched():
+    child = subprocess.Popen(["true"])
+    try:
+        until(lambda: b") Z " in Path(f"/proc/{child.pid}/stat").read_bytes(), "it has ended")
+        key = key_of(child.pid)
+        assert key is not None
+        assert open_living(key) is None
+        assert not is_alive(key)
+    finally:
+        child.wait(PATIENCE)

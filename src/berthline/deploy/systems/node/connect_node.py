@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -49,7 +50,7 @@ def connect(options: NodeOptions, journal: Path) -> NodeAdapter:
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = directory / SETTINGS
     if file.exists():
-        _check_same(json.loads(file.read_bytes()), settings, file)
+        _check_same(_kept(file), settings, file)
     else:
         name = "berthline-" + hashlib.sha256(os.fsencode(directory)).hexdigest()[:12]
         settings["groups"] = find_control_groups(name, options.cgroups)
@@ -85,7 +86,7 @@ def _check(options: NodeOptions) -> None:
 
 def _settings(options: NodeOptions, path: Path, commands: CommandList) -> dict[str, Any]:
     source, gpus, why = find_gpus(options.telemetry)
-    found = gpus.names() if gpus else []
+    found, names = _visible(gpus.names() if gpus else [])
     slots = options.slots or len(found)
     if not slots:
         raise ConfigError(
@@ -96,6 +97,7 @@ def _settings(options: NodeOptions, path: Path, commands: CommandList) -> dict[s
     if found and slots > len(found):
         raise ConfigError(f"--slots is {slots}", expected=f"at most {len(found)}, the GPUs here")
     now, workload, scale = time.time(), commands.workload, options.time_scale
+    labels = workload.names
     jobs = []
     for number, text in enumerate(commands.commands):
         where = f"{path}, line {commands.lines[number]}"
@@ -116,11 +118,10 @@ def _settings(options: NodeOptions, path: Path, commands: CommandList) -> dict[s
             ) from None
         submit = float(workload.submit[number])
         deadline = float(workload.deadline[number])
-        names = workload.names
         jobs.append(
             {
                 "id": str(number + 1),
-                "name": str(names[number]) if names is not None else str(number + 1),
+                "name": str(labels[number]) if labels is not None else str(number + 1),
                 "arguments": arguments,
                 "submitted": now + submit * scale,
                 "estimate": float(workload.estimate[number]) * scale,
@@ -146,14 +147,41 @@ def _settings(options: NodeOptions, path: Path, commands: CommandList) -> dict[s
         "begin": now,
         "are_real": bool(found),
         "gpu_type": found[0][0] if found else "",
+        "gpu_names": names or [str(number) for number in range(slots)],
         "telemetry": source,
         "working_directory": str(path.absolute().parent),
         "jobs": jobs,
     }
 
 
+def _visible(found: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the GPUs that this process may use, and what CUDA_VISIBLE_DEVICES calls each."""
+    text = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if text is None:
+        return found, [str(number) for number in range(len(found))]
+    # An allocation of another scheduler, for example: no others are ours to give away.
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = list(itertools.takewhile(lambda name: name != "-1", names))[: len(found)]
+    return found[: len(names)], names
+
+
 _FIXED = ("trace", "shell", "preempt", "signal", "grace", "time_scale", "gpus")
 _FLAGS = {"trace": "the list of commands", "gpus": "--slots"}
+
+
+def _kept(file: Path) -> dict[str, Any]:
+    try:
+        kept: dict[str, Any] = json.loads(file.read_bytes())
+        if set(kept) >= set(_FIXED):
+            return kept
+    except (OSError, ValueError, TypeError):
+        pass
+    raise ConfigError(
+        "the settings of the node cannot be read",
+        where=str(file),
+        expected="the file as it was written",
+        hint="use a new journal: --journal DIR",
+    )
 
 
 def _check_same(kept: dict[str, Any], given: dict[str, Any], file: Path) -> None:

@@ -79,7 +79,14 @@ def read_node_history(directory: Path) -> NodeHistory:
             where=str(directory),
             expected="the journal of berthline deploy node",
         ) from None
-    events = [event for event in read_events(directory / EVENTS) if event["what"] != "begin"]
+    try:
+        events = [event for event in read_events(directory / EVENTS) if event["what"] != "begin"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"the events of the node cannot be read: {error}",
+            where=str(directory / EVENTS),
+            expected="the file as it was written",
+        ) from None
     begin, jobs = float(settings["begin"]), settings["jobs"]
     if not any(event["what"] == "start" for event in events):
         raise ConfigError(

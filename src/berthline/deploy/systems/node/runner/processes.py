@@ -58,17 +58,26 @@ def open_process(key: ProcessKey) -> int | None:
     return descriptor
 
 
-def is_alive(key: ProcessKey) -> bool:
-    """Whether exactly this process is there and has not ended."""
+def open_living(key: ProcessKey) -> int | None:
+    """Return a pidfd of exactly this process; None = it is gone, or has ended and is not reaped."""
     if (descriptor := open_process(key)) is None:
-        return False
+        return None
     try:
         state = Path(f"/proc/{key.pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
     except OSError:
-        return False
-    finally:
+        state = b"X"
+    if state in (b"Z", b"X"):
         os.close(descriptor)
-    return state not in (b"Z", b"X")
+        return None
+    return descriptor
+
+
+def is_alive(key: ProcessKey) -> bool:
+    """Whether exactly this process is there and has not ended."""
+    if (descriptor := open_living(key)) is None:
+        return False
+    os.close(descriptor)
+    return True
 
 
 def signal_group(leader: ProcessKey, number: int) -> bool:

@@ -32,7 +32,7 @@ from berthline.deploy.systems.node.runner.node_jobs import (
 from berthline.deploy.systems.node.runner.processes import (
     ProcessKey,
     key_of,
-    open_process,
+    open_living,
     signal_group,
 )
 
@@ -186,7 +186,7 @@ class Runner:
         began = self._read(job, "began.json")
         if ended is None:
             for process in (job.keeper, _process_of(began)):
-                if process and (watched := open_process(process)) is not None:
+                if process and (watched := open_living(process)) is not None:
                     self._waits[job.command.id] = watched
                     return
             # Written between the two looks, unless it was killed.
@@ -265,7 +265,7 @@ class Runner:
     ) -> dict[str, str]:
         return {
             **os.environ,
-            "CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus)),
+            "CUDA_VISIBLE_DEVICES": ",".join(self.settings["gpu_names"][gpu] for gpu in gpus),
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the numbers of NVML
             "BERTHLINE_JOB_ID": job.command.id,
             "BERTHLINE_JOB_DIR": str(directory),

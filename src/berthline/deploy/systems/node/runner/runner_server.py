@@ -25,7 +25,7 @@ from berthline.deploy.systems.node.runner.telemetry import fork_sampler
 
 LOCK = "runner.lock"
 _LONGEST_REQUEST = 1 << 24
-_ANSWER_SECONDS = 10.0
+_ANSWER_SECONDS = 2.0
 _LINGER = 60.0
 """A runner whose jobs are all over ends when no request came for so long."""
 _LONGEST_SLEEP = 30.0
