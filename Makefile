@@ -54,6 +54,10 @@ demo: $(STAMPS)/tools ## Set up if needed, then compare schedulers and tune one;
 	  $(STAMPS)/package $(STAMPS)/report
 	@$(BIN)/berthline demo $(DEMO_ARGS)
 
+.PHONY: demo-deploy
+demo-deploy: $(STAMPS)/package ## Watch a simulated cluster, compare, act, kill the controller: about half a minute
+	@$(BIN)/python examples/deploy_demo.py
+
 .PHONY: demo-train
 demo-train: $(STAMPS)/package $(STAMPS)/report $(STAMPS)/train ## Install torch if needed, then train PPO for about two minutes
 	@rm -rf runs/demo-train

@@ -62,8 +62,8 @@ SUGGESTIONS = {
     r"no matter how": "regardless of, however",
     r"not never": "instead of never ending",
     # Not in paths (compare/judge.py), modules (compare.judge) and arguments ("judged: windows").
-    # A model may have the grade "cannot be judged".
-    r"(?<![/.])(?<!cannot be )judg(?:e|es|ed|ing)(?!:)": "evaluate, assess, compare",
+    # A model may have the grade "cannot be judged". `deploy judge` is a command.
+    r"(?<![/.])(?<!cannot be )(?<!deploy )judg(?:e|es|ed|ing)(?!:)": "evaluate, assess, compare",
     r"(?<!chosen )anew": "again, from scratch",
     r"the very same": "the same",
     r"(?:has|have|had) chosen (?:nothing|anything)": "held-out; played no part in the selection",

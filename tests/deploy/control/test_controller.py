@@ -216,7 +216,7 @@ def test_failing_and_late_schedulers__are_replaced():
         fallback = Scheduler.parse("fcfs+easy")
         return Decider(policy, fallback, knowledge="estimate", deadline=deadline), policy
 
-    kept = []  # a policy that nobody keeps has no name
+    kept = []  # a policy that is not kept has no name
 
     def fails(observation, mask):
         raise ZeroDivisionError("no idea")

@@ -52,6 +52,7 @@ class Process:
         self.journal = room / "journal"
         (room / "deploy.toml").write_text(CONFIG)
         self.log = (room / "log").open("wb")
+        self.stopped = []
         self.controller = subprocess.Popen(
             [*COMMAND, "--journal", str(self.journal), "--config", str(room / "deploy.toml")],
             stdout=self.log,
@@ -71,7 +72,7 @@ class Process:
         return until(lambda: self.guard() not in (0, old) and self.guard(), "another guard")
 
     def end(self):
-        for pid in (self.controller.pid, self.guard(), self.cluster):
+        for pid in (self.controller.pid, self.guard(), self.cluster, *self.stopped):
             for number in (signal.SIGCONT, signal.SIGKILL):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
@@ -113,6 +114,7 @@ def test_controller_that_dies_or_stands_still__loses_its_holds(process, number):
 def test_guard_that_dies_or_stands_still__is_replaced(process, number):
     old = process.guard()
     os.kill(old, number)
+    process.stopped.append(old)
     process.new_guard(old)
     os.kill(process.controller.pid, signal.SIGKILL)
     assert flows_natively(process)

@@ -89,7 +89,7 @@ def test_load__holds_what_no_job_of_ours_explains():
         ],
         [node("a", gpus_in_use=6), node("b")],
     )
-    # a: 3 + 2 + 1 that nobody explains are in use; b: 1 and a part.
+    # a: 3 + 2 + 1 that no job explains are in use; b: 1 and a part.
     assert starts(view, numbers) == {"four": {"b": 4}}
     assert (
         int(view.snapshot.workload.gpus[view.snapshot.log.job[view.snapshot.log.is_start]].sum())
@@ -147,7 +147,7 @@ def test_hash__tells_states_apart():
 @pytest.mark.parametrize(
     ("jobs", "nodes", "words"),
     [
-        ([job("one", RUNNING, nodes={"z": 4})], [node("a")], "is no node"),
+        ([job("one", RUNNING, nodes={"z": 4})], [node("a")], "an unknown node"),
         ([job("one", RUNNING), job("two", RUNNING, gpus=5)], [node("a")], "jobs hold 9 GPUs"),
         ([], [node("a", gpus_in_use=9)], "9 GPUs of node a"),
         ([job("one"), job("one")], [node("a")], "is there twice"),

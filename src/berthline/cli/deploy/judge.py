@@ -28,7 +28,7 @@ class Judge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     scheduler: Annotated[
         str, arg(metavar="SCHEDULER", help_behavior_hint="(default: that of the journal)")
     ] = ""
-    """The scheduler to judge."""
+    """The scheduler that is to act."""
     native: Annotated[
         str, arg(metavar="SCHEDULER", help_behavior_hint="(default: what fits best)")
     ] = ""

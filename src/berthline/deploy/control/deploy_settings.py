@@ -22,14 +22,14 @@ class RuleSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Attributes:
         max_wait: a job that waits longer makes the oldest job go first (fcfs+easy).
-        actions_per_minute: at most so many actions in a minute.
-        actions_per_job_minute: at most so many actions on one job in a minute.
-        preemptions_per_job_hour: at most so many preemptions of one job in an hour.
+        actions_per_minute: most actions in a minute.
+        actions_per_job_minute: most actions on one job in a minute.
+        preemptions_per_job_hour: most preemptions of one job in an hour.
         max_gpus: GPUs that our jobs may hold at once; infinity = no limit beside the quotas.
         reserved_gpus: GPUs that stay free on each node.
         decision_deadline: seconds of the machine's clock for a decision; then the fallback decides.
         max_look_age: an older look is not acted on.
-        faults_to_shadow: after so many faults in a row the mode drops to shadow.
+        faults_to_shadow: after this number of faults in a row the mode drops to shadow.
         confirm_after: an action whose effect no look shows after this time is repeated.
         max_repeats: an action is repeated so often, then taken back.
     """

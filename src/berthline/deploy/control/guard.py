@@ -40,7 +40,7 @@ def read_sign(path: Path) -> tuple[float, int, bool]:
         if text == ENDED:
             return 0.0, int(pid), True
         age = time.monotonic() - float(text)
-        # A time from before the machine was started is no sign of life.
+        # A time from before the machine was started says nothing.
         return (age if age >= -1.0 else float("inf")), int(pid), False
     except (OSError, ValueError):
         return float("inf"), 0, False

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from berthline.deploy.looks.seen import LiveJob
 
 VANISHED = 3
-"""A job that so many looks in a row do not show is over."""
+"""A job that this number of looks in a row does not show is over."""
 
 
 class _Last(msgspec.Struct):

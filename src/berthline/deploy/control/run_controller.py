@@ -369,7 +369,7 @@ def lift_left_over(path: Path) -> Stopped:
 
 
 def running_controller(path: Path) -> int | None:
-    """Return the process that writes a journal; None = nobody does.
+    """Return the process that writes a journal; None = none does.
 
     Raises:
         ConfigError: there is no journal.

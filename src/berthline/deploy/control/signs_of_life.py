@@ -41,7 +41,7 @@ class SignsOfLife:
         directory: of the journal.
         settings: of the guard.
         orders: how a guard lifts our holds; None = there is nothing to guard.
-        beat: tells the system itself; None = nobody.
+        beat: tells the system itself; None = there is no need.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class SignsOfLife:
         self._thread = threading.Thread(target=self._run, name="signs of life", daemon=True)
 
     def begin(self) -> None:
-        """Give the first sign, start the guard, and go on with both."""
+        """Give the first sign, start the guard, and continue both."""
         write_sign(self._directory / HEARTBEAT)
         self._keep_guard()
         self._thread.start()

@@ -213,7 +213,7 @@ class JournalWriter:
             self._continue(parts_of(self.directory)[-1])
 
     def _continue(self, path: Path) -> None:
-        """Go on with the last part."""
+        """Continue the last part."""
         file = self._file = _connected(path, may_write=True)
         begin = self.begin = _start_of(file, path)
         if begin.system != self.system:

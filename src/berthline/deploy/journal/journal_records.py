@@ -25,7 +25,7 @@ class Decided(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         kind: `start`, `resume`, `preempt` or `reject`.
-        job: the job's number; -1 = load that is no job of ours.
+        job: the job's number; -1 = load.
         nodes: of a start: GPUs on each node, by name.
         reason: of a preemption or rejection.
     """

@@ -21,7 +21,7 @@ class JournalStatus(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         journal: the directory.
         system: what it is about.
-        controller: the process that writes it; None = nobody does.
+        controller: the process that writes it; None = none does.
         heartbeat_age: seconds since its last sign of life.
         mode: of the last cycle.
         scheduler: of the last cycle.

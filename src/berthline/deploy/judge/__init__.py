@@ -1,1 +1,1 @@
-"""Judging a journal: ours against the native scheduler, over the same period."""
+"""The verdict on a journal: ours against the native scheduler, over the same period."""

@@ -52,12 +52,12 @@ CANDIDATES = (
     "slurm-multifactor+easy",
     "sjf+easy",
 )
-"""Models of a native scheduler that nobody names."""
+"""Models of a native scheduler that is not named."""
 FEWEST_JOBS = 5 * BLOCKS
 TOLERANCE = {"jct_mean": 1.02, "wait_p99": 1.10, "bounded_slowdown_mean": 1.05}
 """Not worse: the upper end of the interval is at most this."""
 SHORT_WAIT = 10.0
-"""Added to waits, so that a block in which nobody waits has a ratio."""
+"""Added to waits, so that a block without waits has a ratio."""
 _P99 = functools.partial(np.percentile, q=99)
 
 

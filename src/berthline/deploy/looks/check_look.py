@@ -74,7 +74,7 @@ def check_look(look: Look, *, last_time: float = -math.inf, clock: float = math.
             continue
         for name, gpus in job.nodes.items():
             if name not in in_use:
-                raise LookError(f"job {job.id} runs on {name!r}, which is no node", where="look")
+                raise LookError(f"job {job.id} runs on {name!r}, an unknown node", where="look")
             if not 0 <= gpus <= MOST_GPUS:
                 raise LookError(f"job {job.id} holds {gpus} GPUs on {name}", where="look")
             in_use[name] += gpus if job.gpu_milli == 1000 else 0

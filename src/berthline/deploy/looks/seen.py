@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _WHOLE = 1000
 LOAD = "load"
-"""Names of rows that are no jobs begin with it."""
+"""Names of rows of load begin with it."""
 
 
 class Asked(NamedTuple):

@@ -224,7 +224,7 @@ class DistantCluster:
         )
 
     def close(self) -> None:
-        """End the cluster, if it was started here; another one ends when nobody asks it."""
+        """End the cluster, if it was started here; another one ends when no client asks it."""
         if self.process is None:
             return
         with contextlib.suppress(AdapterError):

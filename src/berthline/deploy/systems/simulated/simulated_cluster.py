@@ -106,7 +106,7 @@ class SimulatedCluster:
         knowledge: what it knows about run times.
         seed: of random draws.
         pools: the pools whose jobs are ours; None = all.
-        ids: ids are used again after so many jobs; None = never.
+        ids: ids are used again after this number of jobs; None = never.
         closed: nodes that are drained, by id.
 
     Raises:

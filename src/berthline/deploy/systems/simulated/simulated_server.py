@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ADDRESS = "simulated.json"
 """In the directory of the journal: the socket and the process id of the cluster."""
 IDLE_SECONDS = 120.0
-"""A cluster that nobody asks anything ends after this time."""
+"""A cluster that no client asks anything ends after this time."""
 
 
 class Request(msgspec.Struct, forbid_unknown_fields=True):
@@ -112,7 +112,7 @@ class _Server(socketserver.ThreadingUnixStreamServer):
 
 
 def serve(cluster: SimulatedCluster, speed: float, journal: Path) -> None:
-    """Serve a cluster until a client stops it, or nobody asks for a while."""
+    """Serve a cluster until a client stops it, or no client asks for a while."""
     room = tempfile.mkdtemp(prefix="berthline-")  # paths of sockets must be short
     path = f"{room}/cluster"
     served = ClusterServer(cluster, speed)

@@ -1,6 +1,6 @@
 """Changes of a snapshot that no scheduler makes: jobs that are hidden from it, starts from outside.
 
-A job that is held is no part of the state in which the native scheduler decides. Its rows are kept
+A held job is left out of the state in which the native scheduler decides. Its rows are kept
 apart and put back when it is released or started.
 """
 
