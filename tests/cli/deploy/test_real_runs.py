@@ -31,6 +31,7 @@ def test_a_run_against_its_simulation(tmp_path, capsys):
     said = json.loads(capsys.readouterr().out)
     assert said["scheduler"] == "fcfs+strict"
     assert said["ends"] == {"done": 6}
+    assert said["starts"] == said["starts_by_own_order"] == 6
     assert said["metrics"]["gpu_utilization"] is None
     assert said["metrics"]["jct_mean"] == said["sim_to_real"]["jct_real"] > 0.3
     assert said["sim_to_real"]["pairs"] == 15

@@ -67,6 +67,8 @@ def main(argv: list[str]) -> int:
         "scheduler": run.scheduler,
         "knowledge": run.knowledge,
         "is_over": history.is_over,
+        "starts": int(run.log.is_start.sum()),
+        "starts_by_own_order": history.natively,
         "ends": history.ends,
         "telemetry": history.telemetry,
         "metrics": metrics,
@@ -110,11 +112,19 @@ def _show(run: RealRun, history: NodeHistory, metrics: RealMetrics, closeness: S
             "jobs": f"{counted(len(run.workload), 'job')}: "
             + ", ".join(f"{count} {end}" for end, count in history.ends.items())
             + ("" if history.is_over else "; not all have ended"),
-            "decided by": f"{run.scheduler}, {_tick(run.tick)}",
+            "decided by": f"{run.scheduler}, {_tick(run.tick)}" + _natively(run, history),
             **metric_lines(metrics),
             **closeness_lines(closeness),
         }
     )
+
+
+def _natively(run: RealRun, history: NodeHistory) -> str:
+    """Return how many starts were not decided by the scheduler that is simulated."""
+    native, starts = history.natively, int(run.log.is_start.sum())
+    if native == 0 or native == starts:
+        return ""
+    return f"; {native:,} of {starts:,} starts by the node's own order"
 
 
 def _tick(tick: float) -> str:
