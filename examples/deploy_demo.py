@@ -11,9 +11,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-from berthline.deploy.control.guard import LOG
-from berthline.deploy.systems.simulated.connect_simulated import SimulatedOptions, connect
+from berthline.testing import simulated_system
 
 DEPLOY = [sys.executable, "-m", "berthline", "deploy"]
 CONFIG = "schema = 1\n[guard]\nheartbeat = 1.0\n"
@@ -34,15 +34,14 @@ def main() -> None:
         journal = Path(room) / "journal"
         config = Path(room) / "deploy.toml"
         config.write_text(CONFIG)
-        options = SimulatedOptions(workload="synthetic", jobs=600, load=0.95, speed=0.0)
-        cluster = connect(options, journal)
+        cluster = simulated_system(journal, jobs=600, load=0.95, speed=0.0)
         try:
-            play(str(journal), str(config))
+            play(cluster, str(journal), str(config))
         finally:
             cluster.close()
 
 
-def play(journal: str, config: str) -> None:
+def play(cluster: Any, journal: str, config: str) -> None:
     """Play the acts of the demo beside a cluster that is there all the time."""
     common = ["simulated", "synthetic", "--journal", journal, "--config", config]
     common += ["--scheduler", "sjf+easy", "--every", "120"]
@@ -61,13 +60,13 @@ def play(journal: str, config: str) -> None:
     )
     assert controller.stderr is not None
     for line in controller.stderr:
-        if b"waiting" in line and b" 0 waiting" not in line and b"act:" in line:
+        if b" act: " in line and sum(job.held_by == "us" for job in cluster.look().jobs) > 2:
             break
     controller.send_signal(signal.SIGKILL)
     controller.stderr.close()
     controller.wait()
     print("4. the controller is killed (kill -9); its guard lifts our holds")
-    log, until = Path(journal) / LOG, time.monotonic() + SECONDS
+    log, until = Path(journal) / "guard.log", time.monotonic() + SECONDS
     while not log.exists() and time.monotonic() < until:
         time.sleep(0.1)
     print(f"   {log.read_text().strip()}\n")

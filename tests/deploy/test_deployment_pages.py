@@ -23,7 +23,7 @@ def test_page__has_every_rule_and_metric():
 
 
 def test_page__has_the_defaults():
-    shown = tomllib.loads(re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)[1])
+    shown = tomllib.loads(re.search(r"```text\n(.*?)```", PAGE, re.DOTALL)[1])
     assert shown == msgspec.to_builtins(
         Settings(schema=1, rules=RuleSettings(), guard=GuardSettings())
     )

@@ -84,6 +84,13 @@ def test_command_runs(command, playground, capsys):
     if re.search(r"^berthline (eval|report).* runs/compare", command.text):  # so must this
         assert main(["compare", "synthetic", "--jobs", "50", "--out", "runs/compare"]) == 0
         capsys.readouterr()
+    if re.search(r"^berthline deploy \w+ berthline-journal", command.text):  # so must a controller
+        journal = command.text.split()[3]
+        begun = ["deploy", "simulated", "synthetic", "--jobs", "50", "--speed", "0"]
+        if not (playground / journal / "verdict.json").exists():
+            assert main([*begun, "--every", "600", "--cycles", "60", "--journal", journal]) == 0
+            assert main(["deploy", "judge", journal]) == 0
+            capsys.readouterr()
     if re.search(r"--from-snapshot", command.text):  # so must a run that stopped
         directory = command.text.split()[2]
         stopped = ["sim", "synthetic", "--jobs", "50", "--until", "3600", "--out", directory]

@@ -18,8 +18,7 @@ VERBS: dict[str, tuple[str, str]] = {
 """Each verb, its module, and its line in the help."""
 
 _HELP = """\
-usage: berthline deploy SYSTEM [OPTIONS]
-       berthline deploy VERB JOURNAL [OPTIONS]
+usage: berthline deploy SYSTEM [OPTIONS], or berthline deploy VERB JOURNAL [OPTIONS]
 
 Schedule a cluster beside its own scheduler. In shadow mode, the default,
 nothing is touched: decisions are written to a journal, to be compared.
@@ -30,10 +29,8 @@ Examples:
   berthline deploy judge berthline-journal
   berthline deploy stop berthline-journal
 
-systems
+positional arguments
 {systems}
-
-verbs
 {verbs}
 
 options

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -30,7 +31,6 @@ from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 _OPTIONS = "simulated-options.json"
 _ERRORS = "simulated-errors.txt"
@@ -134,6 +134,23 @@ def connect(options: SimulatedOptions, journal: Path) -> DistantCluster:
         where=str(journal),
         hint=(journal / _ERRORS).read_text(errors="replace").strip()[-300:],
     )
+
+
+def simulated_system(journal: str | Path, **options: Any) -> DistantCluster:
+    """Return a simulated cluster that a controller with this journal finds and leaves running.
+
+    Args:
+        journal: the directory of the journal.
+        options: of `berthline deploy simulated`, such as `workload`, `jobs`, `load` and `speed`.
+
+    Raises:
+        BerthlineError: an option is wrong, or it does not start.
+    """
+    try:
+        found = msgspec.convert({"workload": "synthetic", **options}, SimulatedOptions)
+    except msgspec.ValidationError as error:
+        raise ConfigError(str(error), where="simulated_system") from None
+    return connect(found, Path(journal))
 
 
 def _running(journal: Path) -> DistantCluster | None:
