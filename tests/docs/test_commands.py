@@ -16,9 +16,11 @@ import shlex
 import pytest
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of, runs_in_order
 
+from berthline.cli.deploy.command import VERBS as DEPLOY_VERBS
 from berthline.cli.main import VERBS, main, module_of
 from berthline.cli.options import parse_options
 from berthline.cli.traces.command import VERBS as TRACES_VERBS
+from berthline.deploy.systems.system_table import SYSTEMS, find_system
 from berthline.traces.formats.parquet import write_parquet
 from berthline.traces.load import load_trace
 
@@ -177,6 +179,12 @@ def test_command_that_is_not_run_has_a_reason_and_right_options(command, tmp_pat
         verb, *rest = rest
         module = f"berthline.cli.traces.{TRACES_VERBS[verb][0]}"
     name = verb.capitalize()
+    if verb == "deploy":
+        verb, *rest = rest
+        if verb in SYSTEMS:
+            parse_options(find_system(verb).Options, rest, verb=f"deploy {verb}")
+            return
+        module, name = f"berthline.cli.deploy.{DEPLOY_VERBS[verb][0]}", verb.capitalize()
     if rest[:1] == ["es"]:
         module, name, rest = "berthline.cli.train.es", "TrainEs", rest[1:]
     if verb == "report" and rest[0] in {"curve", "figures"}:

@@ -112,6 +112,11 @@ SEEDS: dict[str, bytes] = {
     "reduced-csv": _lines(
         "job_id,arrival_s,service_sec,gpu_count", "10#1,0,60,1", "11#2,5.5,600,8"
     ),
+    "commands": _lines(
+        "name,command,est_runtime_s,deadline_s,priority,submit_time,gpus,memory_mib",
+        'a,"echo ""x, y"" ; ls",5,9,1,0,1,0',
+        'b,"[""sleep"", ""2""]",2.5,,0,1.5,2,64',
+    ),
     "acme": _lines(
         "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,"
         "queue,gpu_time",

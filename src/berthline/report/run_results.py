@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from berthline.model.workload import Workload
 
 
-COMPARED = ("sim", "compare", "demo", "eval")
+COMPARED = ("sim", "compare", "demo", "eval", "deploy")
 """Kinds of run that have such results."""
 
 _FILE_OF = {"jobs": JOBS, "logs": EVENTS, "workload": WORKLOAD, "cluster": CLUSTER}

@@ -12,6 +12,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "stop": ("stop", "end a controller; everything goes back to the system's own scheduler"),
     "judge": ("judge", "compare ours with the native scheduler over a journal's period"),
     "export": ("export_journal", "write a journal as a run directory, or an anonymised copy"),
+    "real": ("real", "show what really happened on a node, and the same jobs simulated"),
     "replay": ("replay", "make all decisions of a journal again; report the first difference"),
 }
 """Each verb, its module, and its line in the help."""

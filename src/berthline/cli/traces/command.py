@@ -14,6 +14,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "import": ("import_trace", "read any format, write Parquet; --anonymize hides names"),
     "convert": ("convert", "write a trace as SWF or Parquet, and report what is lost"),
     "split": ("split", "split by time into train, validation and test parts, with gaps"),
+    "commands": ("commands", "write lists of commands to run on one node, from a seed"),
     "fit": ("fit", "fit a generator to a trace, and report how close it is"),
 }
 """Each verb, its module, and its line in the help."""

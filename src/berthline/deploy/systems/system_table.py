@@ -52,6 +52,10 @@ SYSTEMS: dict[str, System] = {
         "the simulator as a cluster, to try everything without one",
         "berthline.deploy.systems.simulated.connect_simulated",
     ),
+    "node": System(
+        "the GPUs of this machine, or declared slots, with real processes",
+        "berthline.deploy.systems.node.connect_node",
+    ),
 }
 
 

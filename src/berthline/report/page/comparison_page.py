@@ -31,6 +31,7 @@ from berthline.report.page.page_tables import (
     tails_table,
     values_table,
 )
+from berthline.report.page.real_table import real_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,6 +55,7 @@ def comparison_page(run: RunResults, figures: Sequence[Drawn], *, with_twins: bo
         Section("cells", "Cells", cells),
         Section("starvation", "Starvation", starvation_table(run)),
         Section("tails", "Tails", tails_table(run)),
+        Section("real", "On the real system", real_table(run.run)),
         figures_section(figures, COMPARISON_FIGURES, run.lineup, with_twins=with_twins),
         Section("losses", "Where each scheduler loses", _losses(run, losses_table(run, found))),
         _settings(run, figures),

@@ -15,6 +15,7 @@ from pathlib import Path
 from berthline.model.workload import Workload
 from berthline.traces.formats import (
     acme,
+    command_list,
     four_column,
     gavel,
     helios,
@@ -159,6 +160,13 @@ FORMATS: dict[str, Format] = {
             lsb_acct.OPTIONS,
             by_line=True,
             lists_nodes=lsb_acct.lists_nodes,
+        ),
+        Format(
+            "commands",
+            "commands to run on one node, with estimates and submission times",
+            command_list.detect,
+            command_list.read,
+            by_line=True,
         ),
         Format(
             "lsf-csv",

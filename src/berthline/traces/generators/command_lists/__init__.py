@@ -1,0 +1,1 @@
+"""Generated lists of commands to run on one node."""
