@@ -8,7 +8,7 @@
     +-- OutputError           a file, report or run that cannot be written    exit 1
     +-- SimulationError       a run that could not be completed               exit 1
     +-- ClusterError          machines that cannot be reached                 exit 1
-    +-- RefusedError          something a rule of safety forbids            exit 3
+    +-- RefusedError          something a rule of safety forbids              exit 3
 
 Messages are lower case, name the offending value and say what to do next. Code inside the
 package validates at its boundary and trusts its own data afterwards.
