@@ -224,3 +224,19 @@ def test_what_listens_is_no_ray(ray_host: RayHost) -> None:
     assert code == 1
     assert "nothing listens at the address" in told
     assert "127.0.0.1:1" in told
+
+
+@pytest.mark.slow
+def test_seeds_of_a_training(ray_host: RayHost, tmp_path: Path) -> None:
+    import berthline as bl
+
+    small: dict[str, Any] = {"envs": 4, "steps": 1500, "episodes": 2, "seeds": 2}
+    bl.train("ppo", out=tmp_path / "local", env="Gate", hidden=(8,), **small)
+    words = [word for key, value in small.items() for word in (f"--{key}", str(value))]
+    out = ("--out", str(tmp_path / "ray"))
+    code, _, told = ray_host.berthline(
+        "train", "ppo", "--env", "Gate", "--hidden", "8", *words, *out
+    )
+    assert code == 0, told
+    for name in ("summary.json", "seed-0/curve.csv", "seed-1/curve.csv"):
+        assert (tmp_path / "local" / name).read_bytes() == (tmp_path / "ray" / name).read_bytes()
