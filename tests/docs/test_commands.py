@@ -19,6 +19,7 @@ from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of, runs_in_order
 from berthline.cli.main import VERBS, main, module_of
 from berthline.cli.options import parse_options
 from berthline.cli.traces.command import VERBS as TRACES_VERBS
+from berthline.deploy.systems.system_table import find_system
 from berthline.traces.formats.parquet import write_parquet
 from berthline.traces.load import load_trace
 
@@ -175,6 +176,10 @@ def test_command_that_is_not_run_has_a_reason_and_right_options(command, tmp_pat
     name = verb.capitalize()
     if rest[:1] == ["es"]:
         module, name, rest = "berthline.cli.train.es", "TrainEs", rest[1:]
+    if verb == "deploy":
+        system, *rest = rest
+        parse_options(find_system(system).Options, rest, verb=f"deploy {system}")
+        return
     if verb == "report" and rest[0] in {"curve", "figures"}:
         kind, *rest = rest
         module, name = f"berthline.cli.report.{kind}", f"Report{kind.capitalize()}"
