@@ -51,7 +51,7 @@ from berthline.policies.scheduler import Scheduler
 from berthline.sim.inputs import last_failure
 from berthline.sim.snapshots.live import snapshot_of
 from berthline.sim.snapshots.resume import resume
-from berthline.sim.snapshots.take import rows_before_decision, take_jobs, take_snapshot
+from berthline.sim.snapshots.take import count_before_decision, take_jobs, take_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -232,8 +232,7 @@ class SimulatedCluster:
 
     def _record(self, log: Schedule, first: int, known: list[int], until: float) -> None:
         """Follow what the native simulator did."""
-        rows = np.flatnonzero(rows_before_decision(log, until))
-        for row in rows[rows >= first].tolist():
+        for row in range(first, count_before_decision(log, until)):
             time, kind = float(log.time[row]), int(log.kind[row])
             if kind in (NODE_DOWN, NODE_UP):
                 node = int(log.detail[row])
