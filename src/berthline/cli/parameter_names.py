@@ -26,6 +26,7 @@ _SAME_NAME = (
     *("loads", "out", "resume", "scheduler", "seed", "seeds", "windows", "workers"),
     *("points", "draws", "population", "top", "train_windows", "window_jobs"),
     *("last", "week", "only", "limit", "yes", "address", "timeout"),
+    *("cycles", "every", "journal", "mode", "native", "override", "speed"),
 )
 
 _PLACED = {"workload": "WORKLOAD", "run": "RUN"}

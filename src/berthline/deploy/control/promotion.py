@@ -92,7 +92,7 @@ def check_promotion(scheduler: Scheduler, directory: Path) -> None:
         RefusedError: there is none, it is old, about another scheduler, or it says no.
     """
     command = f"berthline deploy judge {directory}"
-    hint = f'run in shadow first and then: {command}; or give --override "REASON"'
+    hint = f"run in shadow first and then: {command}; or give a reason: `override=REASON`"
     try:
         found = msgspec.json.decode((directory / VERDICT).read_bytes(), type=Judgement)
     except (OSError, msgspec.MsgspecError):

@@ -131,16 +131,16 @@ def check_options(options: DeployOptions) -> Settings:
         what, expected, hint = unknown_name("mode", options.mode, MODES)
         raise ConfigError(what, expected=expected, hint=hint)
     if not options.every > 0:
-        raise ConfigError(f"--every is {options.every:g}", expected="more than 0 seconds")
+        raise ConfigError(f"`every` is {options.every:g}", expected="more than 0 seconds")
     if options.cycles is not None and options.cycles < 1:
-        raise ConfigError(f"--cycles is {options.cycles}", expected="1 or more")
+        raise ConfigError(f"`cycles` is {options.cycles}", expected="1 or more")
     if options.knowledge not in ("none", "estimate", "predicted"):
         raise ConfigError(
-            f"--knowledge is {options.knowledge!r}",
+            f"`knowledge` is {options.knowledge!r}",
             expected="none, estimate or predicted: a live system knows no exact run times",
         )
     if options.override is not None and not options.override.strip():
-        raise ConfigError("--override is empty", expected="the reason, which is journaled")
+        raise ConfigError("`override` is empty", expected="the reason, which is journaled")
     settings = read_settings_file(options.config)
     fallback = Scheduler.parse(settings.fallback)
     if fallback.learned is not None:
@@ -176,7 +176,7 @@ def check_abilities(scheduler: Scheduler, abilities: Abilities, mode: str, name:
         possible += [ACT] if abilities.places and abilities.holds else []
         raise ConfigError(
             f"{name} cannot {' or '.join(missing)}",
-            where=f"--mode {mode} --scheduler {scheduler}",
+            where=f"`mode={mode}`, `scheduler={scheduler}`",
             expected=f"a mode that it can do: {', '.join(possible)}",
             hint="a scheduler without preemption" if "preempt jobs" in missing else "",
         )

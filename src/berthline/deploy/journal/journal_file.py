@@ -221,7 +221,7 @@ class JournalWriter:
             raise RefusedError(
                 f"the journal is about {begin.system!r}, not {self.system!r}",
                 where=str(self.directory),
-                hint="choose another directory with --journal",
+                hint="choose another directory: `journal`",
             )
         jobs = {job.number: job for job in begin.jobs}
         for (data,) in _rows(file, path, "SELECT job FROM jobs ORDER BY rowid"):

@@ -96,7 +96,7 @@ def judge_journal(
         raise ConfigError(
             f"{run.scheduler} acted in this journal, so it does not show the native scheduler",
             where=str(directory),
-            expected="--native SCHEDULER",
+            expected="`native`",
             hint="name the system's own scheduler, such as fcfs+easy",
         )
     judge = _Judge(run, run.knowledge if knowledge is None else knowledge)

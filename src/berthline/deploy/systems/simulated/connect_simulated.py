@@ -104,7 +104,7 @@ def connect(options: SimulatedOptions, journal: Path) -> DistantCluster:
         AdapterError: it does not start.
     """
     if not options.speed >= 0:
-        raise ConfigError(f"--speed is {options.speed:g}", expected="0 or more")
+        raise ConfigError(f"`speed` is {options.speed:g}", expected="0 or more")
     if (found := _running(journal)) is not None:
         return found
     cluster_of(options)  # an error is raised here, not in another process
