@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 
 import berthline as bl
 from berthline.errors import ConfigError
-from berthline.model.schedule import FINISH, NODE_DOWN, START
+from berthline.model.schedule import FINISH, NODE_DOWN, PREEMPT, RESUME, START, SUBMIT
+from berthline.sim.snapshots.check import check_snapshot
 
 
 def a_snapshot() -> bl.Snapshot:
@@ -80,6 +82,62 @@ def test_check__more_in_use_than_there_is() -> None:
     )
     with pytest.raises(ConfigError, match="1300 thousandths of the shared GPU 0 of node 1"):
         bl.decide(dataclasses.replace(snapshot, workload=jobs))
+
+
+PAST = {
+    "one after the other": ("S0 S1 + P0 + P1 R0", [3, 3], [1000, 1000], None),
+    "two at once": ("S0 S1 + + P0", [3, 3], [1000, 1000], "6 GPUs are in use on node 0: .*row 3"),
+    "parts that fit": ("S0 S1 + + P0 R0 P1", [1, 1], [500, 500], None),
+    "parts that do not": ("S0 S1 + + P0", [1, 1], [500, 600], "1100 thousandths of the shared GPU"),
+    "a part beside the rest": ("S0 S1 + + P0", [3, 1], [1000, 500], None),
+    "a part beside all": ("S0 S1 + + P0", [4, 1], [1000, 500], "5 GPUs are in use on node 0"),
+    "a part after all": ("S0 S1 + P0 + P1 R0", [4, 1], [1000, 500], None),
+    "a part that is still there": ("S0 S1 + P0 + R0 P0", [4, 1], [1000, 500], "5 GPUs are in use"),
+}
+
+
+@pytest.mark.parametrize(("rows", "gpus", "milli", "message"), PAST.values(), ids=PAST)
+def test_check__what_was_in_use_before(
+    rows: str, gpus: list[int], milli: list[int], message: str | None
+) -> None:
+    """Rows: S submit, + the start of the next job, P preempt, R resume; a second each."""
+    kinds = {"S": SUBMIT, "+": START, "P": PREEMPT, "R": RESUME}
+    jobs = bl.Workload.from_columns(submit=[0.0, 1.0], run=100.0, gpus=gpus, gpu_milli=milli)
+    first = iter(range(2))
+    kind = [kinds[row[0]] for row in rows.split()]
+    job = [next(first) if row == "+" else int(row[1]) for row in rows.split()]
+    starts = [(number, job[at]) for number, at in enumerate(np.flatnonzero(_starts(kind)).tolist())]
+    detail = np.zeros(len(kind), np.int64)
+    detail[_starts(kind)] = [number for number, _ in starts]
+    shared = [milli[which] < 1000 for _, which in starts]
+    snapshot = a_snapshot()
+    log = dataclasses.replace(
+        snapshot.log,
+        time=np.arange(len(kind), dtype=np.float64),
+        kind=np.array(kind, snapshot.log.kind.dtype),
+        job=np.array(job, snapshot.log.job.dtype),
+        detail=detail.astype(snapshot.log.detail.dtype),
+        alloc_node=np.zeros(len(starts), np.int32),
+        alloc_gpus=np.array([gpus[which] for _, which in starts], np.int32),
+        alloc_slot=np.where(shared, 0, snapshot.log.alloc_slot[0]).astype(np.int32),
+    )
+    past = bl.Snapshot(
+        workload=jobs,
+        cluster=bl.Cluster.uniform(nodes=1, gpus_per_node=4),
+        log=log,
+        now=20.0,
+        number=np.arange(2, dtype=snapshot.number.dtype),
+    )
+    if message is None:
+        check_snapshot(past)
+        return
+    with pytest.raises(ConfigError, match="contradicts itself") as error:
+        check_snapshot(past)
+    assert re.search(message, str(error.value).replace("\n", " "))
+
+
+def _starts(kind: list[int]) -> Any:
+    return np.isin(kind, (START, RESUME))
 
 
 def test_check__a_job_on_a_node_that_is_down() -> None:

@@ -232,11 +232,9 @@ def _check_allocations(snapshot: Snapshot, last: npt.NDArray[np.int64]) -> None:
     over = np.flatnonzero(used > cluster.gpus)
     if len(over):
         at = int(over[0])
-        raise _contradiction(
-            f"{used[at]:g} GPUs are in use on node {at}",
-            where="log",
-            expected=f"at most {cluster.gpus[at]}, as the cluster has",
-        )
+        raise _too_many(used[at], at, cluster.gpus[at], where="log")
+    if not runs[starts].all():
+        _check_past(snapshot, starts, sizes)
     about_node = np.flatnonzero((log.kind == NODE_DOWN) | (log.kind == NODE_UP))
     if not len(about_node):
         return
@@ -249,6 +247,87 @@ def _check_allocations(snapshot: Snapshot, last: npt.NDArray[np.int64]) -> None:
             f"job {job_name(workload, int(job_on[at]))} runs on node {node[at]}, which is down",
             where="log",
         )
+
+
+def _check_past(
+    snapshot: Snapshot, starts: npt.NDArray[np.intp], sizes: npt.NDArray[np.intp]
+) -> None:
+    """Raise if jobs have held more than there is at any row of the log.
+
+    Args:
+        snapshot: with starts of jobs that no longer run.
+        starts: the rows of starts.
+        sizes: of their allocations.
+    """
+    log, cluster = snapshot.log, snapshot.cluster
+    stops = np.full(len(log), len(log))  # the row in which the job that starts stops
+    rows = np.flatnonzero(log.is_start | (log.kind == FINISH) | (log.kind == PREEMPT))
+    rows = rows[np.argsort(log.job[rows], kind="stable")]
+    # After a start, the next of these rows of the job is its end.
+    begins = log.is_start[rows[:-1]] & (log.job[rows[1:]] == log.job[rows[:-1]])
+    stops[rows[:-1][begins]] = rows[1:][begins]
+    begin, end = np.repeat(starts, sizes), np.repeat(stops[starts], sizes)
+    job = log.job[begin]
+    whole = log.alloc_slot == WHOLE_GPUS
+    gpu = log.alloc_node.astype(np.int64) << _ROW_BITS | log.alloc_slot
+    at, of, part = _in_use(
+        gpu[~whole], begin[~whole], end[~whole], snapshot.workload.gpu_milli[job[~whole]]
+    )
+    worst = np.flatnonzero(part > 1000)
+    if len(worst):
+        row = worst[0]
+        raise _contradiction(
+            f"{part[row]:g} thousandths of the shared GPU {of[row] & ((1 << _ROW_BITS) - 1)} of"
+            f" node {of[row] >> _ROW_BITS} are in use",
+            where=f"log row {at[row]}",
+            expected="at most 1000",
+        )
+    # A shared GPU is in use from a part's start on a free one to the end of its last part.
+    before = np.zeros_like(part)
+    before[1:] = np.where(of[1:] == of[:-1], part[:-1], 0)
+    opens, closes = (before == 0) & (part > 0), (before > 0) & (part == 0)
+    node = np.concatenate([log.alloc_node[whole], of[opens] >> _ROW_BITS])
+    begin = np.concatenate([begin[whole], at[opens]])
+    end = np.concatenate([end[whole], np.full(opens.sum(), len(log))])
+    gpus = np.concatenate([log.alloc_gpus[whole], np.ones(opens.sum(), np.int64)])
+    at, of, used = _in_use(
+        np.concatenate([node, of[closes] >> _ROW_BITS]),
+        np.concatenate([begin, at[closes]]),
+        np.concatenate([end, np.full(closes.sum(), len(log))]),
+        np.concatenate([gpus, np.full(closes.sum(), -1)]),
+    )
+    worst = np.flatnonzero(used > cluster.gpus[of])
+    if len(worst):
+        row = worst[np.argmin(at[worst])]
+        raise _too_many(used[row], of[row], cluster.gpus[of[row]], where=f"log row {at[row]}")
+
+
+def _in_use(
+    what: npt.NDArray[np.int64],
+    begin: npt.NDArray[np.int64],
+    end: npt.NDArray[np.int64],
+    amount: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return how much is in use after each row: the rows, of what, and the amounts.
+
+    They are sorted by what, then by row.
+    """
+    row = np.concatenate([begin, end])
+    of, change = np.concatenate([what, what]), np.concatenate([amount, -amount])
+    order = np.lexsort((row, of))
+    row, of, total = row[order], of[order], np.cumsum(change[order])
+    last = np.ones(len(row), np.bool_)
+    last[:-1] = (row[1:] != row[:-1]) | (of[1:] != of[:-1])
+    # Everything taken is given back, so the sum over all that came before is 0.
+    return row[last], of[last], total[last]
+
+
+def _too_many(used: float, node: int, gpus: int, *, where: str) -> ConfigError:
+    return _contradiction(
+        f"{used:g} GPUs are in use on node {node}",
+        where=where,
+        expected=f"at most {gpus}, as the cluster has",
+    )
 
 
 def _check_parts(
