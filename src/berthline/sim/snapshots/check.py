@@ -6,7 +6,7 @@ Snapshots come from disk and from live systems, whose answers may contradict eac
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -250,7 +250,7 @@ def _check_allocations(snapshot: Snapshot, last: npt.NDArray[np.int64]) -> None:
 
 
 def _check_past(
-    snapshot: Snapshot, starts: npt.NDArray[np.intp], sizes: npt.NDArray[np.intp]
+    snapshot: Snapshot, starts: npt.NDArray[np.intp], sizes: npt.NDArray[np.integer[Any]]
 ) -> None:
     """Raise if jobs have held more than there is at any row of the log.
 
