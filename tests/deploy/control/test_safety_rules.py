@@ -7,7 +7,7 @@ from berthline.deploy.control.deploy_settings import RuleSettings
 from berthline.deploy.control.safety_rules import RULES, RuleBook
 from berthline.deploy.journal.journal_records import Numbered
 from berthline.deploy.looks.known_jobs import KnownJobs
-from berthline.deploy.looks.seen import Asked, jobs_of
+from berthline.deploy.looks.seen import AskedStart, jobs_of
 from berthline.deploy.systems.contract import (
     CLOSED,
     HELD,
@@ -98,7 +98,7 @@ def test_capacity__what_is_free_now():
     assert check(record(gpus=5), ("start", {"a": 5})) == ["capacity"]
     assert check(record(), START, reserved_gpus=1) == ["capacity"]
     # Starts that were asked for and are not seen yet hold their GPUs, and so do those allowed here.
-    assert check(record(), START, asked={5: Asked(90.0, {"a": 1})}) == ["capacity"]
+    assert check(record(), START, asked={5: AskedStart(90.0, {"a": 1})}) == ["capacity"]
     other = record("2", submitted=0.5)
     book = RuleBook(RuleSettings())
     look = Look(time=1.0, jobs=(other, record()), nodes=NODES)
@@ -113,7 +113,7 @@ def test_capacity__what_is_free_now():
 
 def test_capacity__a_job_that_vanished_holds_its_gpus():
     # The node says 4 in use; the start on 3 more that was asked for may or may not be among them.
-    assert check(record(gpus=2), ("start", {"a": 2}), asked={9: Asked(1.0, {"a": 3})}) == [
+    assert check(record(gpus=2), ("start", {"a": 2}), asked={9: AskedStart(1.0, {"a": 3})}) == [
         "capacity"
     ]
 

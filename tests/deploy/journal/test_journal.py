@@ -15,7 +15,7 @@ import berthline as bl
 from berthline.deploy.journal.anonymise_journal import anonymise_journal
 from berthline.deploy.journal.export_journal import export_journal
 from berthline.deploy.journal.journal_file import JournalReader, JournalWriter, PartStart
-from berthline.deploy.journal.journal_records import Cycle
+from berthline.deploy.journal.journal_records import CycleRecord
 from berthline.deploy.journal.journal_run import journal_run
 from berthline.deploy.journal.replay_journal import replay_journal
 from berthline.deploy.systems.contract import RUNNING, UP, WAITING, JobRecord, Look, NodeRecord
@@ -202,7 +202,7 @@ def test_size__of_a_day_with_a_thousand_jobs(tmp_path):
     cycles = 48
     sizes = []
     for number in range(1, cycles + 1):
-        cycle = Cycle(number=number, time=0.0, wall=0.0, mode="shadow", scheduler="fcfs")
+        cycle = CycleRecord(number=number, time=0.0, wall=0.0, mode="shadow", scheduler="fcfs")
         writer.write_cycle(cycle, look_of(number))
         rows = writer._file.execute("SELECT sum(length(look) + length(cycle)) FROM cycles")
         sizes.append(rows.fetchone()[0])

@@ -12,7 +12,7 @@ from berthline.deploy.looks.check_look import LookError, check_look, in_order
 from berthline.deploy.looks.known_jobs import KnownJobs
 from berthline.deploy.looks.live_cluster import LiveCluster
 from berthline.deploy.looks.look_changes import change, changed, packed, unpacked, whole
-from berthline.deploy.looks.seen import Asked, jobs_of, see, snapshot_hash
+from berthline.deploy.looks.seen import AskedStart, jobs_of, see, snapshot_hash
 from berthline.deploy.systems.contract import (
     CLOSED,
     DOWN,
@@ -106,7 +106,7 @@ def test_nodes_that_are_not_up__take_no_starts(state):
 
 
 def test_asked_starts__hold_their_gpus_once():
-    asked = {"new": Asked(90.0, {"a": 8})}
+    asked = {"new": AskedStart(90.0, {"a": 8})}
     view, numbers = seen([job("new", gpus=8), job("next", gpus=8)], [node("a"), node("b")], asked)
     assert starts(view, numbers) == {"next": {"b": 8}}
     # The node shows it already, the job does not: its GPUs are not counted twice.

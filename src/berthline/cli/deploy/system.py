@@ -16,7 +16,7 @@ from berthline.policies.scheduler import Scheduler
 if TYPE_CHECKING:
     from berthline.deploy.control.controller import Controller
     from berthline.deploy.control.run_controller import Deployed
-    from berthline.deploy.journal.journal_records import Cycle
+    from berthline.deploy.journal.journal_records import CycleRecord
 
 
 def deploy_system(name: str, argv: list[str]) -> int:
@@ -34,7 +34,7 @@ def deploy_system(name: str, argv: list[str]) -> int:
     return 0
 
 
-def _show_cycle(controller: Controller, cycle: Cycle) -> None:
+def _show_cycle(controller: Controller, cycle: CycleRecord) -> None:
     """Tell on stderr what a cycle did."""
     if cycle.fault:
         note(f"cycle {cycle.number}, {cycle.time:,.0f} s: nothing done: {cycle.fault}")

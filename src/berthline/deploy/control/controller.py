@@ -21,8 +21,8 @@ from berthline.deploy.journal.journal_records import (
     ACT,
     ADVISE,
     SHADOW,
-    Cycle,
-    Decided,
+    CycleRecord,
+    DecidedRow,
     Numbered,
     Outcomes,
     RuleHit,
@@ -118,7 +118,7 @@ class Controller:
         self.known = KnownJobs(journal.known, begin.next_number if begin else 0)
         self.nodes = LiveCluster(adapter.name, journal.nodes)
         self.totals = Totals()
-        self.last_cycle: Cycle | None = None
+        self.last_cycle: CycleRecord | None = None
         self.last_seen: Seen | None = None
         self.last_jobs: Mapping[int, LiveJob] = {}
         self._faults_in_a_row = 0
@@ -133,7 +133,7 @@ class Controller:
 
     # One cycle.
 
-    def cycle(self) -> Cycle:
+    def cycle(self) -> CycleRecord:
         """Make one cycle and return what was written."""
         began = time.perf_counter()
         seconds: dict[str, float] = {}
@@ -202,7 +202,7 @@ class Controller:
 
     def _decide_and_act(
         self, look: Look, facts: dict[str, Any], seconds: dict[str, float]
-    ) -> Cycle:
+    ) -> CycleRecord:
         """Make a cycle with a look that is sound."""
         began = time.perf_counter()
         jobs = self.last_jobs = jobs_of(look, self.known)
@@ -236,7 +236,7 @@ class Controller:
             hits += more
         seconds["rules"] = time.perf_counter() - at
         at = time.perf_counter()
-        cycle = Cycle(
+        cycle = CycleRecord(
             **facts,
             fault=fault,
             held=held,
@@ -278,7 +278,7 @@ class Controller:
         return [self.rules.hit(rule, job, made.words)] if rule else []
 
     def _count_agreement(
-        self, seen_now: Sequence[SeenStart], decision: Sequence[Decided], asked: set[int]
+        self, seen_now: Sequence[SeenStart], decision: Sequence[DecidedRow], asked: set[int]
     ) -> None:
         """Count native starts, and those that we would have made by now as well.
 
@@ -297,7 +297,7 @@ class Controller:
     # What is to be done.
 
     def _proposals(
-        self, decision: Sequence[Decided], jobs: Mapping[int, LiveJob], again: list[Numbered]
+        self, decision: Sequence[DecidedRow], jobs: Mapping[int, LiveJob], again: list[Numbered]
     ) -> list[Numbered]:
         if self.mode == ADVISE:
             return self._ranked(decision, jobs)
@@ -323,7 +323,9 @@ class Controller:
             ]
         return proposed
 
-    def _ranked(self, decision: Sequence[Decided], jobs: Mapping[int, LiveJob]) -> list[Numbered]:
+    def _ranked(
+        self, decision: Sequence[DecidedRow], jobs: Mapping[int, LiveJob]
+    ) -> list[Numbered]:
         """Return hints: what would start now goes first; others have no rank."""
         wanted = [row.job for row in decision if row.kind in ("start", "resume")]
         ranks = {number: rank for rank, number in enumerate(wanted) if number in jobs}
@@ -360,7 +362,7 @@ class Controller:
         ]
         return kept, hits, ""
 
-    def _act(self, cycle: Cycle, now: float) -> None:
+    def _act(self, cycle: CycleRecord, now: float) -> None:
         assert self._do is not None, "shadow has no actions"
         began = time.perf_counter()
         age = time.monotonic() - self._checked_at
@@ -385,20 +387,20 @@ class Controller:
 
     def _end_with_fault(
         self, facts: dict[str, Any], look: Look | None, fault: str, seconds: dict[str, float]
-    ) -> Cycle:
-        cycle = Cycle(**facts, fault=fault, held=self.intents.held(), seconds=seconds)
+    ) -> CycleRecord:
+        cycle = CycleRecord(**facts, fault=fault, held=self.intents.held(), seconds=seconds)
         if self.journal.begin is not None:
             self._write(cycle, look)
         self._end(cycle, fault)
         return cycle
 
-    def _write(self, cycle: Cycle, look: Look | None) -> None:
+    def _write(self, cycle: CycleRecord, look: Look | None) -> None:
         jobs, nodes = list(self.known.changed.values()), list(self.nodes.changed.values())
         self.journal.write_cycle(cycle, look, jobs, nodes)
         self.known.changed.clear()
         self.nodes.changed.clear()
 
-    def _end(self, cycle: Cycle, fault: str) -> None:
+    def _end(self, cycle: CycleRecord, fault: str) -> None:
         self.last_cycle = cycle
         self.totals.cycles += 1
         if not fault:
@@ -474,10 +476,10 @@ def _action(kind: ActionKind, job: LiveJob, **more: Any) -> Action:
     return Action(kind=kind, job=job.record.id, submitted=job.record.submitted, **more)
 
 
-def decided_rows(made: Made, seen: Seen) -> tuple[Decided, ...]:
+def decided_rows(made: Made, seen: Seen) -> tuple[DecidedRow, ...]:
     """Return the rows of a decision with numbers of jobs and names of nodes."""
     return tuple(
-        Decided(
+        DecidedRow(
             row.kind,
             seen.rows[row.job],
             {seen.node_names[node]: gpus for node, gpus in row.gpus.items()},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from berthline.deploy.journal.journal_records import Held, Numbered
-from berthline.deploy.looks.seen import Asked
+from berthline.deploy.looks.seen import AskedStart
 from berthline.deploy.systems.contract import (
     BY_US,
     FINISHED,
@@ -68,10 +68,10 @@ class Intents:
         self._patience = settings.confirm_after + tick
         self.of: dict[int, Intent] = {}
 
-    def asked(self) -> dict[int, Asked]:
+    def asked(self) -> dict[int, AskedStart]:
         """Return the starts that hold their GPUs."""
         return {
-            number: Asked(intent.since, intent.action.nodes)
+            number: AskedStart(intent.since, intent.action.nodes)
             for number, intent in self.of.items()
             if intent.action.kind == ActionKind.START
         }

@@ -41,7 +41,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None
 
 
-class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+class PromotionVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What `berthline deploy judge` found.
 
     Attributes:
@@ -79,7 +79,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     wait_error: float
 
 
-def keep_judgement(directory: Path, judgement: Judgement) -> None:
+def keep_judgement(directory: Path, judgement: PromotionVerdict) -> None:
     """Write a verdict into the directory of its journal."""
     content = msgspec.json.format(msgspec.json.encode(judgement), indent=2)
     write_atomically(directory / VERDICT, content)
@@ -94,7 +94,7 @@ def check_promotion(scheduler: Scheduler, directory: Path) -> None:
     command = f"berthline deploy judge {directory}"
     hint = f"run in shadow first and then: {command}; or give a reason: `override=REASON`"
     try:
-        found = msgspec.json.decode((directory / VERDICT).read_bytes(), type=Judgement)
+        found = msgspec.json.decode((directory / VERDICT).read_bytes(), type=PromotionVerdict)
     except (OSError, msgspec.MsgspecError):
         raise RefusedError(
             "there is no verdict that lets this scheduler act", where=str(directory), hint=hint

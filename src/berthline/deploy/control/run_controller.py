@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from berthline.deploy.journal.journal_records import Cycle
+    from berthline.deploy.journal.journal_records import CycleRecord
     from berthline.deploy.systems.contract import Abilities, Adapter
     from berthline.deploy.systems.deploy_options import DeployOptions
 
@@ -76,7 +76,7 @@ def run_controller(
     *,
     may_act: Callable[[Scheduler, Path], None] | None = None,
     say: Callable[[str], None] | None = None,
-    each: Callable[[Controller, Cycle], None] | None = None,
+    each: Callable[[Controller, CycleRecord], None] | None = None,
 ) -> Deployed:
     """Run a controller until it is stopped, or the system is over.
 
@@ -191,7 +191,7 @@ def _watched(
     controller: Controller,
     options: DeployOptions,
     settings: Settings,
-    each: Callable[[Controller, Cycle], None] | None,
+    each: Callable[[Controller, CycleRecord], None] | None,
 ) -> Deployed:
     acts = options.mode == ACT
     # Taken at the beginning: the mode may change.
@@ -201,7 +201,7 @@ def _watched(
     page = MetricsPage(lambda: signs.age, lambda: signs.guards_started)
     server = None if options.metrics_port is None else MetricsServer(page, options.metrics_port)
 
-    def after(controller: Controller, cycle: Cycle) -> None:
+    def after(controller: Controller, cycle: CycleRecord) -> None:
         page.update(controller)
         if each is not None:
             each(controller, cycle)
@@ -242,7 +242,7 @@ def _loop(
     options: DeployOptions,
     signs: SignsOfLife,
     stop: _Stop,
-    each: Callable[[Controller, Cycle], None],
+    each: Callable[[Controller, CycleRecord], None],
 ) -> None:
     made, has_begun = 0, False
     while not stop.is_set:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from berthline.deploy.control.deploy_settings import RuleSettings
-    from berthline.deploy.looks.seen import Asked, LiveJob
+    from berthline.deploy.looks.seen import AskedStart, LiveJob
     from berthline.deploy.systems.contract import Action, JobRecord, Look, NodeRecord, QuotaRecord
 
 
@@ -87,7 +87,7 @@ class RuleBook:
         proposed: Iterable[Numbered],
         look: Look,
         jobs: Mapping[int, LiveJob],
-        asked: Mapping[int, Asked],
+        asked: Mapping[int, AskedStart],
     ) -> tuple[list[Numbered], list[RuleHit]]:
         """Return which actions are allowed, in order, and what the rules found.
 
@@ -186,7 +186,7 @@ class _Room:
         self,
         look: Look,
         jobs: Mapping[int, LiveJob],
-        asked: Mapping[int, Asked],
+        asked: Mapping[int, AskedStart],
         settings: RuleSettings,
     ) -> None:
         self._nodes: dict[str, NodeRecord] = {node.name: node for node in look.nodes}

@@ -17,7 +17,7 @@ from berthline.deploy.journal.journal_file import JournalReader, JournalWriter, 
 from berthline.deploy.looks.check_look import in_order
 from berthline.deploy.looks.known_jobs import KnownJob, KnownJobs
 from berthline.deploy.looks.live_cluster import LiveCluster
-from berthline.deploy.looks.seen import Asked, jobs_of, see, snapshot_hash
+from berthline.deploy.looks.seen import AskedStart, jobs_of, see, snapshot_hash
 from berthline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class _Copy:
                 jobs_of(look, self._known),
                 self._nodes,
                 origin=self._start.origin,
-                asked={held.job: Asked(held.time, held.nodes) for held in cycle.held},
+                asked={held.job: AskedStart(held.time, held.nodes) for held in cycle.held},
                 scheduler=cycle.scheduler,
                 knowledge=cycle.knowledge,
                 seed=self._start.seed,

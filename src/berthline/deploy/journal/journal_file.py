@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from berthline.deploy.journal.journal_records import (
-    Cycle,
+    CycleRecord,
     Outcomes,
     Remark,
     packed_record,
@@ -78,7 +78,7 @@ class PartStart(msgspec.Struct, kw_only=True):
 class Entry(NamedTuple):
     """A cycle as read: its look, if it had one, and what became of its actions."""
 
-    cycle: Cycle
+    cycle: CycleRecord
     look: Look | None
     outcomes: Outcomes | None
 
@@ -142,13 +142,13 @@ class JournalReader:
                 found += [_unpacked(row[0], Remark, path) for row in rows]
         return found
 
-    def last(self) -> Cycle | None:
+    def last(self) -> CycleRecord | None:
         """Return the last cycle."""
         for path in reversed(self.parts):
             with closing(_connected(path)) as file:
                 query = "SELECT cycle FROM cycles ORDER BY number DESC LIMIT 1"
                 for row in _rows(file, path, query):
-                    found: Cycle = _unpacked(row[0], Cycle, path)
+                    found: CycleRecord = _unpacked(row[0], CycleRecord, path)
                     return found
         return None
 
@@ -265,7 +265,7 @@ class JournalWriter:
 
     def write_cycle(
         self,
-        cycle: Cycle,
+        cycle: CycleRecord,
         look: Look | None,
         jobs: Iterable[KnownJob] = (),
         nodes: Iterable[NodeRecord] = (),
@@ -382,7 +382,7 @@ def _entries(file: sqlite3.Connection, path: Path, since: int = 0) -> Iterator[E
                 now = look = changed(look, unpacked(seen))
             except (ValueError, KeyError) as error:
                 raise _unreadable(path, error) from None
-        yield Entry(_unpacked(data, Cycle, path), now, outcomes.get(number))
+        yield Entry(_unpacked(data, CycleRecord, path), now, outcomes.get(number))
 
 
 def _last_look(file: sqlite3.Connection, path: Path) -> Look | None:

@@ -20,7 +20,7 @@ MODES = {
 }
 
 
-class Decided(msgspec.Struct, frozen=True, array_like=True):
+class DecidedRow(msgspec.Struct, frozen=True, array_like=True):
     """A row of a decision.
 
     Attributes:
@@ -83,7 +83,7 @@ class SeenStart(msgspec.Struct, frozen=True, array_like=True):
     nodes: Mapping[str, int] = {}
 
 
-class Cycle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CycleRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One cycle.
 
     Attributes:
@@ -119,7 +119,7 @@ class Cycle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     snapshot: str = ""
     decided_by: str = ""
     fallback: str = ""
-    decision: tuple[Decided, ...] = ()
+    decision: tuple[DecidedRow, ...] = ()
     rules: tuple[RuleHit, ...] = ()
     actions: tuple[Numbered, ...] = ()
     seen: tuple[SeenStart, ...] = ()

@@ -17,7 +17,7 @@ from berthline.deploy.control.decide_in_time import Made, actions_of
 from berthline.deploy.journal.journal_file import JournalReader
 from berthline.deploy.looks.known_jobs import KnownJobs
 from berthline.deploy.looks.live_cluster import LiveCluster
-from berthline.deploy.looks.seen import Asked, jobs_of, see, snapshot_hash
+from berthline.deploy.looks.seen import AskedStart, jobs_of, see, snapshot_hash
 from berthline.errors import BerthlineError
 from berthline.policies.learned import DIGITS
 from berthline.policies.scheduler import Scheduler
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from berthline.deploy.journal.journal_file import Entry, PartStart
 
 
-class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayedJournal(msgspec.Struct, frozen=True, kw_only=True):
     """What a replay found.
 
     Attributes:
@@ -49,7 +49,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
 def replay_journal(
     directory: str | os.PathLike[str], *, progress: Callable[[int], None] | None = None
-) -> Replayed:
+) -> ReplayedJournal:
     """Make all decisions of a journal again.
 
     Args:
@@ -73,14 +73,14 @@ def replay_journal(
                 left_out += found is None
                 decisions += bool(entry.cycle.snapshot) and found is not None
                 if found:
-                    return Replayed(
+                    return ReplayedJournal(
                         journal=str(directory),
                         cycles=cycles,
                         decisions=decisions,
                         left_out=left_out,
                         difference=f"cycle {entry.cycle.number}: {found}",
                     )
-    return Replayed(
+    return ReplayedJournal(
         journal=str(directory),
         cycles=cycles,
         decisions=decisions,
@@ -142,7 +142,7 @@ class _Part:
             jobs_of(look, self._known),
             self._nodes,
             origin=self._start.origin,
-            asked={held.job: Asked(held.time, held.nodes) for held in cycle.held},
+            asked={held.job: AskedStart(held.time, held.nodes) for held in cycle.held},
             scheduler=cycle.scheduler,
             knowledge=cycle.knowledge,
             seed=self._start.seed,

@@ -21,7 +21,7 @@ from berthline.deploy.control.promotion import (
     TOO_EARLY,
     WORSE,
     Compared,
-    Judgement,
+    PromotionVerdict,
     keep_judgement,
 )
 from berthline.deploy.journal.journal_run import journal_run
@@ -75,7 +75,7 @@ def judge_journal(
     native: str = "",
     knowledge: str | None = None,
     progress: Callable[[int, int, str], None] | None = None,
-) -> Judgement:
+) -> PromotionVerdict:
     """Return the verdict on a scheduler over the period of a journal, and keep it there.
 
     Args:
@@ -160,7 +160,7 @@ class _Judge:
 
     def judged(
         self, directory: str, ours: Scheduler, native: str, mine: _Outcome, model: _Outcome
-    ) -> Judgement:
+    ) -> PromotionVerdict:
         submit, run = self.run.workload.submit[self.counted], self.run.workload.run[self.counted]
         jct = [outcome.end[self.counted] - submit for outcome in (mine, model)]
         waits = [self.wait(outcome) + SHORT_WAIT for outcome in (mine, model)]
@@ -175,7 +175,7 @@ class _Judge:
         verdict, words, more = _verdict(compared, jobs, hours)
         happened = self.wait(self.recorded)
         error = np.abs(happened - self.wait(model))
-        return Judgement(
+        return PromotionVerdict(
             journal=directory,
             verdict=verdict,
             words=words,

@@ -40,7 +40,7 @@ LOAD = "load"
 """Names of rows of load begin with it."""
 
 
-class Asked(NamedTuple):
+class AskedStart(NamedTuple):
     """A start that was asked for and has not been seen yet."""
 
     time: float
@@ -113,7 +113,7 @@ def see(
     nodes: LiveCluster,
     *,
     origin: float,
-    asked: Mapping[int, Asked] | None = None,
+    asked: Mapping[int, AskedStart] | None = None,
     scheduler: str = "",
     knowledge: str = "estimate",
     seed: int = 0,

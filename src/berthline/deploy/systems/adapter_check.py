@@ -37,7 +37,7 @@ class ContractError(BerthlineError):
     exit_code = 1
 
 
-class Checked(msgspec.Struct, frozen=True):
+class CheckedAdapter(msgspec.Struct, frozen=True):
     """What was checked.
 
     Attributes:
@@ -49,7 +49,7 @@ class Checked(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...]
 
 
-def adapter_check(adapter: Adapter, *, patience: float = 10.0) -> Checked:
+def adapter_check(adapter: Adapter, *, patience: float = 10.0) -> CheckedAdapter:
     """Check that an adapter keeps the contract, and return what was checked.
 
     Args:
@@ -64,7 +64,7 @@ def adapter_check(adapter: Adapter, *, patience: float = 10.0) -> Checked:
     left_out: list[str] = []
     for name, run in check.all().items():
         (done if run() else left_out).append(name)
-    return Checked(tuple(done), tuple(left_out))
+    return CheckedAdapter(tuple(done), tuple(left_out))
 
 
 class _Check:

@@ -35,7 +35,7 @@ IDLE_SECONDS = 120.0
 """A cluster that no client asks anything ends after this time."""
 
 
-class Request(msgspec.Struct, forbid_unknown_fields=True):
+class ServerRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A line that a client sends."""
 
     call: str
@@ -62,7 +62,7 @@ class ClusterServer:
         """Answer one line."""
         self.asked = time.monotonic()
         try:
-            request = msgspec.json.decode(line, type=Request)
+            request = msgspec.json.decode(line, type=ServerRequest)
         except msgspec.MsgspecError as error:
             return msgspec.json.encode({"error": str(error)})
         with self._lock:
@@ -71,7 +71,7 @@ class ClusterServer:
                 self.cluster.advance(max(passed, self.cluster.now))
             return msgspec.json.encode(self._answer(request))
 
-    def _answer(self, request: Request) -> Any:
+    def _answer(self, request: ServerRequest) -> Any:
         cluster = self.cluster
         if request.call == "look":
             return cluster.look()
