@@ -125,11 +125,11 @@ def clock(value: float) -> str:
     return f"{days}-{hours:02}:{minutes:02}:{rest:02}"
 
 
-def print_facts(facts: Mapping[str, str]) -> None:
-    """Print a line for each fact: its name and its text; facts without text are omitted."""
+def print_facts(facts: Mapping[str, str], width: int = 10) -> None:
+    """Print a line for each fact: its name, as wide as that, and its text, if it has one."""
     for name, text in facts.items():
         if text:
-            print(f"{name:<10} {text}")
+            print(f"{name:<{width}} {text}")
 
 
 def job_counts(jobs: JobCounts) -> str:

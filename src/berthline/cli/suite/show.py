@@ -54,7 +54,7 @@ def list_suites(*, as_json: bool) -> int:
         )
     print_table(table)
     print("\nCPU time from a short sample on this machine, without trainings.\n")
-    print_facts({name: plan.about for name, plan in plans.items()})
+    print_facts({name: plan.about for name, plan in plans.items()}, max(map(len, plans)))
     return 0
 
 
