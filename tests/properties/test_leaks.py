@@ -88,6 +88,8 @@ def hiding(run: AgentRun) -> AgentRun | None:
             if not term.parse().words & TELL_RUN_TIMES
         }
         options["reward"] = terms or "jct"
+    # Credit is how good an answer was, as training may know it: it depends on what comes.
+    options["credit"] = None
     # The horizon is known to depend on all run times; it only ends the episode.
     options["horizon_factor"] = None
     options["max_steps"] = MOST_STEPS

@@ -25,7 +25,7 @@ VERBS: dict[str, str] = {
     "explain": "explain why a job waited, and what would have helped",
     "export": "export a run for Perfetto or Batsim, or as SWF",
     "traces": "list, fetch, show, check, convert and split traces",
-    "deploy": "schedule a cluster beside its own scheduler: shadow first, then act within rules",
+    "deploy": "schedule a cluster beside its own scheduler, first as its shadow",
     "policies": "list the parts of schedulers, and the conditions of clusters",
     "bench": "measure the simulator's jobs per second on this machine",
     "doctor": "check the installation, and show what to install or report",

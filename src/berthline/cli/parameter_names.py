@@ -26,6 +26,8 @@ _SAME_NAME = (
     *("loads", "out", "resume", "scheduler", "seed", "seeds", "windows", "workers"),
     *("points", "draws", "population", "top", "train_windows", "window_jobs"),
     *("last", "week", "only", "limit", "yes", "address", "timeout"),
+    *("preempt", "cgroups", "telemetry", "signal", "grace", "time_scale", "slots", "shell"),
+    *("files", "cpu"),
     *("cycles", "every", "journal", "mode", "native", "override", "speed"),
 )
 

@@ -217,5 +217,5 @@ def test_the_gate_has_defaults_of_its_own():
     assert given.settings["horizon"] == 60
     blind = _config("ppo", env="Gate", set=("knowledge=none",))
     assert not {"order", "features"} & set(blind.options)
-    pick = _config("ppo")
+    pick = _config("ppo", set=("credit=null",))
     assert pick.settings == msgspec.to_builtins(PPOConfig())

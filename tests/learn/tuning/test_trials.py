@@ -13,7 +13,7 @@ import pytest
 import berthline as bl
 from berthline.cli.main import main
 from berthline.errors import ConfigError
-from berthline.learn.algorithms.configs import PPOConfig
+from berthline.learn.training.train import train_config
 from berthline.learn.tuning.swept_values import Swept, arguments, read_swept
 from berthline.learn.tuning.trials import SweepTrial, _Sweep
 
@@ -66,7 +66,7 @@ def test_a_killed_sweep_makes_the_same_trials(whole, tmp_path):
 def test_the_first_trial_has_the_defaults(whole):
     first = whole.summary["trials"][0]["params"]
     assert first == {
-        "config.learning_rate": PPOConfig().learning_rate,
+        "config.learning_rate": train_config("ppo").settings["learning_rate"],
         "config.epochs": 1,
         "hidden": "8-8",
         "set.load": 3,

@@ -9,7 +9,7 @@ from berthline.errors import ConfigError, unknown_name
 
 VERBS: dict[str, tuple[str, str]] = {
     "status": ("status", "show what the controller of a journal does and did last"),
-    "stop": ("stop", "end a controller; everything goes back to the system's own scheduler"),
+    "stop": ("stop", "end a controller; all goes back to the system's own scheduler"),
     "judge": ("judge", "compare ours with the native scheduler over a journal's period"),
     "export": ("export_journal", "write a journal as a run directory, or an anonymised copy"),
     "real": ("real", "show what really happened on a node, and the same jobs simulated"),
@@ -18,7 +18,8 @@ VERBS: dict[str, tuple[str, str]] = {
 """Each verb, its module, and its line in the help."""
 
 _HELP = """\
-usage: berthline deploy SYSTEM [OPTIONS], or berthline deploy VERB JOURNAL [OPTIONS]
+usage: berthline deploy SYSTEM [OPTIONS]
+       berthline deploy VERB JOURNAL [OPTIONS]
 
 Schedule a cluster beside its own scheduler. In shadow mode, the default,
 nothing is touched: decisions are written to a journal, to be compared.

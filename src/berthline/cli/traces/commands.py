@@ -12,9 +12,9 @@ from berthline.cli.output import counted, print_facts, print_json
 
 
 class Commands(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Write lists of commands for `berthline deploy node`: real jobs of 1 to 30 seconds.
+    """Write lists of commands for `berthline deploy node`: jobs of 1 to 30 seconds.
 
-    The program that they run, load_job.py, is written beside them; it needs only Python.
+    Their program, load_job.py, is written beside them; it needs only Python.
 
     Examples:
       berthline traces commands --out lists

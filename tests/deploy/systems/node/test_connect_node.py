@@ -20,11 +20,11 @@ TRUE = {"command": "true"}
         ({"cgroups": "v3"}, "unknown value 'v3'"),
         ({"telemetry": "rocm"}, "unknown value 'rocm'"),
         ({"signal": "SIGTEM"}, "unknown signal 'SIGTEM'"),
-        ({"grace": -1.0}, "--grace is -1"),
-        ({"grace": float("nan")}, "--grace is nan"),
-        ({"time_scale": 0.0}, "--time-scale is 0"),
-        ({"slots": 0}, "--slots is 0"),
-        ({"slots": 10**9}, "--slots is 1000000000"),
+        ({"grace": -1.0}, "`grace` is -1"),
+        ({"grace": float("nan")}, "`grace` is nan"),
+        ({"time_scale": 0.0}, "`time_scale` is 0"),
+        ({"slots": 0}, "`slots` is 0"),
+        ({"slots": 10**9}, "`slots` is 1000000000"),
     ],
 )
 def test_wrong_options_start_nothing(tmp_path, options, words):
@@ -61,7 +61,7 @@ def test_there_is_no_list(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"), [({"slots": 3}, "--slots"), ({"preempt": "kill"}, "--preempt")]
+    ("change", "words"), [({"slots": 3}, "`slots`"), ({"preempt": "kill"}, "`preempt`")]
 )
 def test_a_journal_goes_on_with_the_same_list_and_options_only(tmp_path, change, words):
     with node_of(tmp_path, [TRUE]) as node:

@@ -179,14 +179,14 @@ def test_without_gpus_slots_must_be_declared(tmp_path):
         node_of(tmp_path, [{"command": "true"}], slots=None, telemetry="none"),
     ):
         pass
-    assert "--slots 4" in error.value.hint
+    assert "`slots=4`" in error.value.hint
     assert not (tmp_path / "journal").exists()
 
 
 def test_more_slots_than_gpus_are_refused(smi, tmp_path):
     assert smi.exists()
     with (
-        pytest.raises(ConfigError, match="--slots is 3"),
+        pytest.raises(ConfigError, match="`slots` is 3"),
         node_of(tmp_path, [{"command": "true"}], slots=3, telemetry="nvidia-smi"),
     ):
         pass

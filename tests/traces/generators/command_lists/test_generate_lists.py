@@ -60,7 +60,7 @@ def test_the_seed_decides_everything(tmp_path):
 
 @pytest.mark.parametrize("wrong", [{"files": 0}, {"jobs": 0}, {"load": 0}, {"cpu": 2}])
 def test_numbers_out_of_range(tmp_path, wrong):
-    with pytest.raises(ConfigError, match=f"--{next(iter(wrong))} is"):
+    with pytest.raises(ConfigError, match=f"`{next(iter(wrong))}` is"):
         write_command_lists(tmp_path / "lists", ListSettings()._replace(**wrong))
     assert not (tmp_path / "lists").exists()
 

@@ -66,22 +66,22 @@ def connect(options: NodeOptions, journal: Path) -> NodeAdapter:
 
 def _check(options: NodeOptions) -> None:
     for flag, given, known in (
-        ("--preempt", options.preempt, PREEMPTIONS),
-        ("--cgroups", options.cgroups, CHOICES),
-        ("--telemetry", options.telemetry, SOURCES),
+        ("`preempt`", options.preempt, PREEMPTIONS),
+        ("`cgroups`", options.cgroups, CHOICES),
+        ("`telemetry`", options.telemetry, SOURCES),
     ):
         if given not in known:
             what, expected, hint = unknown_name("value", given, known)
             raise ConfigError(what, where=flag, expected=expected, hint=hint)
     if options.signal not in signal.Signals.__members__:
         what, _, hint = unknown_name("signal", options.signal, signal.Signals.__members__)
-        raise ConfigError(what, where="--signal", expected="a name as kill -l lists", hint=hint)
+        raise ConfigError(what, where="`signal`", expected="a name as kill -l lists", hint=hint)
     if not 0 <= options.grace < math.inf:
-        raise ConfigError(f"--grace is {options.grace:g}", expected="0 or more seconds")
+        raise ConfigError(f"`grace` is {options.grace:g}", expected="0 or more seconds")
     if not 0 < options.time_scale < math.inf:
-        raise ConfigError(f"--time-scale is {options.time_scale:g}", expected="more than 0")
+        raise ConfigError(f"`time_scale` is {options.time_scale:g}", expected="more than 0")
     if options.slots is not None and not 1 <= options.slots <= _MOST_SLOTS:
-        raise ConfigError(f"--slots is {options.slots}", expected=f"1 to {_MOST_SLOTS}")
+        raise ConfigError(f"`slots` is {options.slots}", expected=f"1 to {_MOST_SLOTS}")
 
 
 def _settings(options: NodeOptions, path: Path, commands: CommandList) -> dict[str, Any]:
@@ -92,10 +92,10 @@ def _settings(options: NodeOptions, path: Path, commands: CommandList) -> dict[s
         raise ConfigError(
             "this machine has no GPUs that can be asked for",
             expected="GPUs that NVML or nvidia-smi lists, or declared slots",
-            hint=f"--slots 4 runs four jobs side by side ({why or 'telemetry is off'})",
+            hint=f"`slots=4` runs four jobs side by side ({why or 'telemetry is off'})",
         )
     if found and slots > len(found):
-        raise ConfigError(f"--slots is {slots}", expected=f"at most {len(found)}, the GPUs here")
+        raise ConfigError(f"`slots` is {slots}", expected=f"at most {len(found)}, the GPUs here")
     now, workload, scale = time.time(), commands.workload, options.time_scale
     labels = workload.names
     jobs = []
@@ -114,7 +114,7 @@ def _settings(options: NodeOptions, path: Path, commands: CommandList) -> dict[s
                 f"the command cannot be read: {error}",
                 where=where,
                 expected="a program and its arguments, in quotes where they hold blanks",
-                hint="" if options.shell else "--shell hands commands to /bin/sh",
+                hint="" if options.shell else "`shell` hands commands to /bin/sh",
             ) from None
         submit = float(workload.submit[number])
         deadline = float(workload.deadline[number])
@@ -166,7 +166,7 @@ def _visible(found: list[tuple[str, str]]) -> tuple[list[tuple[str, str]], list[
 
 
 _FIXED = ("trace", "shell", "preempt", "signal", "grace", "time_scale", "gpus")
-_FLAGS = {"trace": "the list of commands", "gpus": "--slots"}
+_FLAGS = {"trace": "the list of commands", "gpus": "`slots`"}
 
 
 def _kept(file: Path) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _kept(file: Path) -> dict[str, Any]:
         "the settings of the node cannot be read",
         where=str(file),
         expected="the file as it was written",
-        hint="use a new journal: --journal DIR",
+        hint="use a new journal: `journal=DIR`",
     )
 
 
@@ -188,10 +188,10 @@ def _check_same(kept: dict[str, Any], given: dict[str, Any], file: Path) -> None
     """Raise if a journal was begun with another list or other options."""
     for name in _FIXED:
         if kept[name] != given[name]:
-            what = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+            what = _FLAGS.get(name, f"`{name}`")
             raise ConfigError(
                 f"{what} is not what this journal was begun with",
                 where=str(file),
                 expected="the same list and the same options, or a new journal",
-                hint="--journal DIR",
+                hint="`journal=DIR`",
             )

@@ -85,7 +85,7 @@ def write_command_lists(out: str | Path, settings: ListSettings) -> list[Path]:
     folder = Path(out)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(
-            "--out exists and is not empty", where=str(out), expected="a new directory"
+            "`out` exists and is not empty", where=str(out), expected="a new directory"
         )
     names = [f"node-{number:02d}.csv" for number in range(settings.files)]
     with complete_directory(folder, what="the lists") as staging:
@@ -96,15 +96,15 @@ def write_command_lists(out: str | Path, settings: ListSettings) -> list[Path]:
 
 
 def _check(settings: ListSettings) -> None:
-    for flag, value, low, high in (
-        ("--files", settings.files, 1, _MOST_FILES),
-        ("--jobs", settings.jobs, 1, _MOST_JOBS),
-        ("--slots", settings.slots, 1, 1024),
-        ("--load", settings.load, 0.01, 100),
-        ("--cpu", settings.cpu, 0, 1),
+    for name, value, low, high in (
+        ("`files`", settings.files, 1, _MOST_FILES),
+        ("`jobs`", settings.jobs, 1, _MOST_JOBS),
+        ("`slots`", settings.slots, 1, 1024),
+        ("`load`", settings.load, 0.01, 100),
+        ("`cpu`", settings.cpu, 0, 1),
     ):
         if not low <= value <= high:
-            raise ConfigError(f"{flag} is {value:g}", expected=f"{low:g} to {high:g}")
+            raise ConfigError(f"{name} is {value:g}", expected=f"{low:g} to {high:g}")
 
 
 def _list(settings: ListSettings, number: int) -> str:
