@@ -72,7 +72,9 @@ def test_held_jobs_start_only_by_an_action_and_on_the_gpus_that_are_free(tmp_pat
 
 
 def test_actions_that_do_not_fit_are_refused(tmp_path):
-    with node_of(tmp_path, [LONG, {**LONG, "submit_time": 999}]) as node:
+    with node_of(tmp_path, [LONG, {**LONG, "submit_time": 999}], preempt="kill") as started:
+        run_of(started, 1)
+        node = NodeAdapter(started.directory, heartbeat_limit=600.0)
         node.beat()
         record = job(node, 1)
         name = node.look().nodes[0].name
@@ -82,7 +84,7 @@ def test_actions_that_do_not_fit_are_refused(tmp_path):
             Action(kind=RELEASE, job="1", submitted=record.submitted - 50),
         ]
         assert [one.status for one in node.do(wrong)] == ["refused"] * 3
-        act(node, PREEMPT, 1) if record.state == "running" else act(node, HOLD, 1)
+        assert act(node, PREEMPT, 1)[0] == "done"
         wait_for(node, 1, "held")
         assert act(node, START, 1, nodes={"elsewhere": 1})[0] == "refused"
         assert act(node, START, 1, nodes={name: 2})[0] == "refused"
