@@ -247,6 +247,13 @@ def test_differences__give_the_look_back(before, after):
     assert known(changed(None, unpacked(packed(whole(after))))) == known(after)
 
 
+def test_differences__of_jobs_without_a_time():
+    lost = msgspec.structs.replace(job("one", RUNNING), submitted=float("nan"))
+    before = in_order(Look(time=1.0, jobs=(lost,), nodes=(node("a"),)))
+    after = msgspec.structs.replace(before, time=2.0, jobs=())
+    assert changed(before, unpacked(packed(change(before, after)))) == after
+
+
 def test_numpy_free_fields__survive_packing():
     look = in_order(Look(time=1.0, jobs=(job("one", RUNNING),), nodes=(node("a"),)))
     same = unpacked(packed(change(look, msgspec.structs.replace(look, time=2.0))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 
 import msgspec
@@ -49,6 +50,8 @@ def change(before: Look, look: Look) -> LookChange:
     new = {(job.id, job.submitted) for job in look.jobs}
     if len(new) < len(look.jobs) or len(old) < len(before.jobs):
         return whole(look)
+    if any(math.isnan(job.submitted) for job in (*before.jobs, *look.jobs)):
+        return whole(look)  # no key, because it differs from itself
     old_nodes = {node.name: node for node in before.nodes}
     new_nodes = {node.name for node in look.nodes}
     if len(new_nodes) < len(look.nodes) or len(old_nodes) < len(before.nodes):
